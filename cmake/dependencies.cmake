@@ -1,6 +1,9 @@
-# Third-party libraries, all Debian packages (scripts/packages lists them).
+# Third-party libraries, all Debian packages (scripts/packages.txt lists them and says why).
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
+if(KBH_PORTABLE)
+  set(OPENSSL_USE_STATIC_LIBS ON)
+endif()
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Threads REQUIRED)
 
@@ -25,3 +28,12 @@ endif()
 kbh_library(kbh_tomlplusplus toml++/toml.h)
 kbh_library(kbh_random123 Random123/philox.h)
 kbh_library(kbh_cli11 CLI/CLI.hpp)
+
+# Debian has no archive of fmt. Its shared object would bring a second, shared libstdc++ into a process that links its own
+# statically, so a portable build compiles fmt's headers instead.
+add_library(kbh_fmt INTERFACE)
+if(KBH_PORTABLE)
+  target_link_libraries(kbh_fmt INTERFACE fmt::fmt-header-only)
+else()
+  target_link_libraries(kbh_fmt INTERFACE fmt::fmt)
+endif()

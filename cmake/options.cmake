@@ -1,7 +1,7 @@
 # Flags that every target of ours gets, and the helper that makes one library per room.
 add_library(kbh_flags INTERFACE)
 target_include_directories(kbh_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
-target_compile_options(kbh_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
+target_compile_options(kbh_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
                        -Wno-missing-field-initializers -Werror -ffp-contract=off -fvisibility=hidden)
 target_link_options(kbh_flags INTERFACE -Wl,-z,relro,-z,now)
 target_link_libraries(kbh_flags INTERFACE Threads::Threads)
@@ -12,7 +12,11 @@ if(KBH_SANITIZE)
   target_compile_definitions(kbh_flags INTERFACE KBH_SANITIZED=1)
 endif()
 if(KBH_PORTABLE)
+  # The archive's folder holds what is shared (RPATH), and names of this machine's folders would make two builds differ.
+  set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+  set(CMAKE_INSTALL_RPATH $ORIGIN)
   target_link_options(kbh_flags INTERFACE -static-libstdc++ -static-libgcc)
+  target_compile_options(kbh_flags INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 endif()
 
 # kbh_room(NAME DIRS folder... [EXCLUDE file...] LINK library...): static library kbh_NAME from every .cpp of the folders.
