@@ -1,0 +1,37 @@
+#include "grade/stages.hpp"
+
+#include <sstream>
+
+namespace kbh {
+namespace {
+
+constexpr std::size_t kShownLines = 12;
+
+std::vector<std::string> first_lines(const std::string& text, std::size_t count) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; lines.size() < count && std::getline(stream, line);)
+    if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+StageResult<host::BuildResult> build_stage(const GradeContext& context, const Submission& submission) {
+  StageResult<host::BuildResult> result;
+  result.report = host::build(submission, context.options.level, context.deck.limits);
+  if (context.save)
+    context.save("build.log", fmt::format("$ {}\n{}", result.report.command, result.report.log));
+  if (result.report.ok) return result;
+  Finding finding;
+  finding.stage = Stage::build;
+  finding.verdict = result.report.timed_out ? Verdict::timed_out : Verdict::build_failed;
+  finding.what = result.report.timed_out ? fmt::format("the compiler took more than {:g} s", context.deck.limits.build_seconds)
+                                         : "the submission does not compile";
+  finding.details = first_lines(result.report.log, kShownLines);
+  finding.next = "the whole log is build.log of the record";
+  result.finding = finding;
+  return result;
+}
+
+}  // namespace kbh

@@ -1,0 +1,160 @@
+// The record of a grade as JSON. Field by field, so that a reader of docs/formats.md finds every line here.
+#include "base/hash.hpp"
+#include "device/cpu/topology.hpp"
+#include "grade/pipeline.hpp"
+
+namespace kbh {
+namespace {
+
+Json to_json(const Shape& shape) {
+  Json json = Json::object();
+  for (const auto& [name, value] : shape.dims) json[name] = value;
+  return json;
+}
+
+std::string_view name_of(Regime regime) { return regime == Regime::memory ? "memory" : "compute"; }
+
+Json to_json(const Finding& finding) {
+  return {{"verdict", name_of(finding.verdict)},
+          {"stage", name_of(finding.stage)},
+          {"what", finding.what},
+          {"details", finding.details},
+          {"next", finding.next}};
+}
+
+Json to_json(const Submission& submission) {
+  Json files = Json::array();
+  for (const SourceFile& file : submission.files)
+    files.push_back({{"path", file.path.string()}, {"bytes", file.content.size()}, {"sha256", sha256_hex(file.content)}});
+  return {{"origin", submission.origin.string()},
+          {"lane", name_of(submission.lane)},
+          {"sha256", submission.sha256},
+          {"flags", submission.flags},
+          {"files", files}};
+}
+
+Json to_json(const host::BuildResult& build) {
+  return {{"ok", build.ok},
+          {"cached", build.cached},
+          {"compiler", build.compiler},
+          {"command", build.command},
+          {"seconds", build.seconds},
+          {"artifact_sha256", build.artifact_sha256}};
+}
+
+Json to_json(const Evidence& evidence) {
+  Json labels = Json::array();
+  for (const Label& label : evidence.labels) labels.push_back({{"kind", label.kind}, {"where", label.where}});
+  return {{"libraries", evidence.census.libraries},
+          {"imported", evidence.census.imported},
+          {"exported", evidence.census.exported},
+          {"labels", labels}};
+}
+
+Json to_json(const CheckReport& check) {
+  Json calls = Json::array();
+  std::int64_t passed = 0;
+  for (const CheckedCall& call : check.calls) {
+    passed += call.comparison.pass ? 1 : 0;
+    Json one{{"case", call.case_name}, {"shape", to_json(call.shape)}, {"listed", call.listed}, {"trial", call.trial}};
+    if (call.in_place) one["after_change_in_place"] = true;
+    one["pass"] = call.comparison.pass;
+    one["worst"] = call.comparison.worst;
+    if (!call.comparison.pass) one["bad"] = call.comparison.bad;
+    if (const auto& m = call.comparison.mismatch)
+      one["mismatch"] = {{"output", m->output}, {"index", m->index}, {"expected", m->expected}, {"got", m->got}, {"rule", m->rule}};
+    calls.push_back(std::move(one));
+  }
+  return {{"passed", passed}, {"total", check.calls.size()}, {"calls", calls}};
+}
+
+Json to_json(const ShapeTiming& timing) {
+  Json samples = Json::array();
+  for (const Sample& s : timing.samples)
+    samples.push_back({{"worker_us", s.worker_us}, {"grader_us", s.grader_us}, {"probe_ns", s.probe_ns}, {"slot", s.slot}});
+  return {{"shape", to_json(timing.shape)},
+          {"regime", name_of(timing.regime)},
+          {"median_us", timing.median_us},
+          {"interval_us", {timing.interval_us.low, timing.interval_us.high}},
+          {"interval_kind", "median, 95 %, within this run"},
+          {"grader_us", timing.grader_us},
+          {"batch_us", timing.batch_us},
+          {"clocks_agree", timing.clocks_agree},
+          {"speed_spread", timing.speed_spread},
+          {"attempts", timing.attempts},
+          {"samples", samples}};
+}
+
+Json to_json(const TimingReport& timing) {
+  Json shapes = Json::array();
+  for (const ShapeTiming& shape : timing.shapes) shapes.push_back(to_json(shape));
+  return {{"empty_call_us", timing.empty_call_us}, {"shapes", shapes}};
+}
+
+Json to_json(const Score& score) {
+  Json shapes = Json::array();
+  for (const ShapeScore& s : score.shapes)
+    shapes.push_back({{"shape", to_json(s.shape)},
+                      {"regime", name_of(s.regime)},
+                      {"time_us", s.time_us},
+                      {"interval_us", {s.interval_us.low, s.interval_us.high}},
+                      {"gbs", s.gbs},
+                      {"gflops", s.gflops},
+                      {"roofline_us", s.roofline_us},
+                      {"upstream_fraction", s.upstream_fraction},
+                      {"roofline_fraction", s.roofline_fraction},
+                      {"attainable_fraction", s.attainable_fraction}});
+  Json json{{"shapes", shapes},
+            {"peak_fraction", score.peak_fraction},
+            {"roofline_fraction", score.roofline_fraction},
+            {"attainable_fraction", score.attainable_fraction},
+            {"sol_score", "unavailable"}};
+  if (!score.relative_to.empty()) json["relative_to"] = score.relative_to;
+  if (score.ceilings_stale) json["ceilings_stale"] = true;
+  return json;
+}
+
+std::string_view name_of(Mode mode) {
+  switch (mode) {
+    case Mode::grade: return "grade";
+    case Mode::check: return "check";
+    case Mode::bench: return "bench";
+  }
+  return "?";
+}
+
+}  // namespace
+
+Json to_json(const Grade& grade, const Problem& problem, const Deck& deck) {
+  const cpu::Topology& machine = cpu::topology();
+  Json json{{"schema", "kbh.grade/1"},
+            {"id", grade.id},
+            {"mode", name_of(grade.mode)},
+            {"verdict", kbh::name_of(grade.verdict)},
+            {"started_at", grade.started_at},
+            {"kbh_version", KBH_VERSION},
+            {"problem", {{"id", problem.id}, {"version", problem.version}}},
+            {"deck", {{"name", deck.name}, {"version", deck.version}, {"sha256", deck.sha256}}},
+            {"device",
+             {{"kind", deck.device},
+              {"name", machine.model},
+              {"machine", cpu::machine_id()},
+              {"processors", machine.processors.size()},
+              {"llc_bytes", machine.llc_bytes},
+              {"kernel", machine.kernel}}},
+            {"sandbox", sandbox::name_of(grade.level)},
+            {"submission", to_json(grade.submission)},
+            {"build", to_json(grade.build)}};
+  if (grade.finding) json["finding"] = to_json(*grade.finding);
+  if (!grade.seed_hex.empty()) json["seed"] = {{"hex", grade.seed_hex}, {"given", grade.seed_given}};
+  if (grade.evidence) json["evidence"] = to_json(*grade.evidence);
+  if (grade.check) json["check"] = to_json(*grade.check);
+  if (grade.timing) json["timing"] = to_json(*grade.timing);
+  if (grade.score) json["score"] = to_json(*grade.score);
+  if (grade.ceilings) json["ceilings"] = cpu::to_json(*grade.ceilings);
+  json["worker_log_truncated"] = grade.worker_log_truncated;
+  json["stage_seconds"] = grade.stage_seconds;
+  return json;
+}
+
+}  // namespace kbh

@@ -1,0 +1,201 @@
+#include "grade/pipeline.hpp"
+
+#include <ctime>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "device/cpu/topology.hpp"
+#include "grade/stages.hpp"
+
+namespace kbh {
+namespace {
+
+/// Bytes of the buffers of the largest shape: what a worker must be able to map on top of its own memory limit.
+std::int64_t shared_bytes(const GradeContext& context) {
+  std::int64_t largest = 0;
+  for (const DeckShape& deck_shape : context.deck.shapes_of(context.problem)) {
+    std::int64_t bytes = 0;
+    for (const TensorSpec& t : context.problem.tensors(deck_shape.shape)) bytes += static_cast<std::int64_t>(t.bytes());
+    largest = std::max(largest, bytes);
+  }
+  constexpr std::int64_t kMostSlots = 16;
+  constexpr std::int64_t kGuardsAndSlack = std::int64_t{64} << 20;
+  return kMostSlots * largest + kGuardsAndSlack;
+}
+
+Seed seed_from_system() { return random_bytes(16); }
+
+std::string hex(const Seed& seed) {
+  return to_hex({reinterpret_cast<const std::uint8_t*>(seed.data()), seed.size()});
+}
+
+class Pipeline {
+ public:
+  Pipeline(const GradeContext& context, Submission submission, Workbench& workbench)
+      : context_(context), workbench_(workbench) {
+    grade_.submission = std::move(submission);
+    grade_.mode = context.options.mode;
+    grade_.level = context.options.level;
+    grade_.started_at = utc_now();
+  }
+
+  Grade run() && {
+    admit();
+    if (!build() || !inspect()) return std::move(grade_);
+    // Only now: nothing of the submission can have been chosen to fit it.
+    seed_ = context_.options.seed.empty() ? seed_from_system() : context_.options.seed;
+    grade_.seed_given = !context_.options.seed.empty();
+    run_worker();
+    grade_.seed_hex = hex(seed_);  // shown when everything is over, for replay
+    return std::move(grade_);
+  }
+
+ private:
+  /// Runs one stage under its name and clock; true when the grade goes on.
+  template <typename Body>
+  bool stage(Stage which, Body body) {
+    if (context_.progress.stage) context_.progress.stage(which);
+    const auto begin = std::chrono::steady_clock::now();
+    std::optional<Finding> finding = body();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    grade_.stage_seconds[std::string(name_of(which))] += seconds;
+    if (!finding) return true;
+    grade_.verdict = finding->verdict;
+    grade_.finding = std::move(finding);
+    return false;
+  }
+
+  void admit() {
+    stage(Stage::admit, [&]() -> std::optional<Finding> {
+      if (context_.save)
+        for (const SourceFile& file : grade_.submission.files)
+          context_.save("submission/" + file.path.string(), file.content);
+      return std::nullopt;
+    });
+  }
+
+  bool build() {
+    return stage(Stage::build, [&] {
+      auto result = build_stage(context_, grade_.submission);
+      grade_.build = std::move(result.report);
+      return result.finding;
+    });
+  }
+
+  bool inspect() {
+    return stage(Stage::inspect, [&] {
+      auto result = inspect_stage(context_, grade_.submission, grade_.build);
+      grade_.evidence = std::move(result.report);
+      return result.finding;
+    });
+  }
+
+  void run_worker() {
+    const bool times = context_.options.mode != Mode::check;
+    SessionSpec spec;
+    spec.artifact = grade_.build.artifact;
+    spec.level = context_.options.level;
+    spec.limits = context_.deck.limits;
+    spec.threads = static_cast<int>(cpu::topology().processors.size());
+    spec.shared_bytes = shared_bytes(context_);
+    spec.calibration_calls = times ? std::clamp(context_.deck.sampling.min_samples / 2, 3, 12) : 0;
+    spec.before_calibration_call = [&] { workbench_.flusher().flush(); };
+    Session session(spec);
+    const bool passed = check(session) && time(session) && audit() && score();
+    grade_.worker_log = session.log();
+    grade_.worker_log_truncated = session.log_truncated();
+    if (context_.save) {
+      const char* note = grade_.worker_log_truncated ? "\n[more was printed and dropped]\n" : "";
+      context_.save("worker.log", grade_.worker_log + note);
+    }
+    if (passed) grade_.verdict = Verdict::pass;
+  }
+
+  bool check(Session& session) {
+    return stage(Stage::check, [&]() -> std::optional<Finding> {
+      if (const auto failure = session.load()) return finding_of_load(*failure);
+      if (context_.options.mode == Mode::bench) return std::nullopt;
+      auto result = check_stage(context_, seed_, session);
+      grade_.check = std::move(result.report);
+      return result.finding;
+    });
+  }
+
+  static Finding finding_of_load(const Failure& failure) {
+    Finding finding;
+    finding.stage = Stage::check;
+    finding.verdict = failure.kind == Failure::Kind::rejected    ? Verdict::rejected
+                      : failure.kind == Failure::Kind::timed_out ? Verdict::timed_out
+                                                                 : Verdict::crashed;
+    finding.what = failure.what;
+    finding.next = failure.next;
+    return finding;
+  }
+
+  bool time(Session& session) {
+    if (context_.options.mode == Mode::check) return true;
+    return stage(Stage::time, [&] {
+      auto result = time_stage(context_, seed_, session, workbench_.flusher());
+      grade_.timing = std::move(result.report);
+      return result.finding;
+    });
+  }
+
+  bool audit() {
+    if (!grade_.timing) return true;
+    return stage(Stage::audit, [&] { return audit_stage(*grade_.timing); });
+  }
+
+  bool score() {
+    if (!grade_.timing) return true;
+    return stage(Stage::score, [&]() -> std::optional<Finding> {
+      grade_.ceilings = workbench_.ceilings(context_.progress);
+      grade_.score = score_stage(context_.deck, context_.problem, *grade_.timing, *grade_.ceilings);
+      if (!grade_.score->ceilings_stale) return std::nullopt;
+      if (context_.progress.note) context_.progress.note("faster than the measured ceilings: measuring them again");
+      grade_.ceilings = workbench_.ceilings(context_.progress, true);
+      grade_.score = score_stage(context_.deck, context_.problem, *grade_.timing, *grade_.ceilings);
+      return std::nullopt;
+    });
+  }
+
+  const GradeContext& context_;
+  Workbench& workbench_;
+  Seed seed_;
+  Grade grade_;
+};
+
+}  // namespace
+
+cpu::CacheFlusher& Workbench::flusher() {
+  if (!flusher_) flusher_ = std::make_unique<cpu::CacheFlusher>();
+  return *flusher_;
+}
+
+const cpu::Ceilings& Workbench::ceilings(const Progress& progress, bool again) {
+  if (!ceilings_ || again)
+    ceilings_ = cpu::ceilings(again, [&](std::string_view line) {
+      if (progress.note) progress.note(std::string(line));
+    });
+  return *ceilings_;
+}
+
+Grade grade(const GradeContext& context, Submission submission, Workbench& workbench) {
+  return Pipeline(context, std::move(submission), workbench).run();
+}
+
+int exit_code(const Grade& grade) {
+  if (grade.verdict == Verdict::pass) return 0;
+  return grade.verdict == Verdict::infra ? 4 : 1;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+}  // namespace kbh

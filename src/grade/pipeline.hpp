@@ -1,0 +1,35 @@
+// admit -> build -> inspect -> check -> time -> audit -> score: one submission, one Grade.
+#pragma once
+
+#include <memory>
+
+#include "device/cpu/flush.hpp"
+#include "grade/types.hpp"
+
+namespace kbh {
+
+/// What several grades in one process share: made on first use.
+class Workbench {
+ public:
+  cpu::CacheFlusher& flusher();
+  /// Measured or from the cache; `again` after a submission beat them.
+  const cpu::Ceilings& ceilings(const Progress& progress, bool again = false);
+
+ private:
+  std::unique_ptr<cpu::CacheFlusher> flusher_;
+  std::optional<cpu::Ceilings> ceilings_;
+};
+
+/// Never throws for what a submission does. Throws Error when this machine cannot grade (no compiler, no sandbox).
+Grade grade(const GradeContext& context, Submission submission, Workbench& workbench);
+
+/// The document of a grade, schema kbh.grade/1.
+Json to_json(const Grade& grade, const Problem& problem, const Deck& deck);
+
+/// 0 passed, 1 graded but not passed, 4 infra.
+int exit_code(const Grade& grade);
+
+/// "2026-11-30T18:17:46Z"
+std::string utc_now();
+
+}  // namespace kbh

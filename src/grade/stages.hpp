@@ -1,0 +1,39 @@
+// The stages of a grade, in order. Each returns what it found; a Finding ends the grade.
+#pragma once
+
+#include <optional>
+
+#include "device/cpu/flush.hpp"
+#include "grade/types.hpp"
+#include "lane/session.hpp"
+
+namespace kbh {
+
+template <typename Report>
+struct StageResult {
+  Report report;
+  std::optional<Finding> finding;
+};
+
+/// build.cpp: sandboxed compiler.
+StageResult<host::BuildResult> build_stage(const GradeContext& context, const Submission& submission);
+
+/// inspect.cpp: symbols and labels, without loading anything.
+StageResult<Evidence> inspect_stage(const GradeContext& context, const Submission& submission,
+                                    const host::BuildResult& build);
+
+/// check.cpp: every shape x case x seed, and neighbours of the listed shapes.
+StageResult<CheckReport> check_stage(const GradeContext& context, const Seed& seed, Session& session);
+
+/// time.cpp: cold samples of every shape; every timed output is compared.
+StageResult<TimingReport> time_stage(const GradeContext& context, const Seed& seed, Session& session,
+                                     cpu::CacheFlusher& flusher);
+
+/// audit.cpp: do clocks and evidence agree?
+std::optional<Finding> audit_stage(const TimingReport& timing);
+
+/// score.cpp
+Score score_stage(const Deck& deck, const Problem& problem, const TimingReport& timing,
+                  const cpu::Ceilings& ceilings);
+
+}  // namespace kbh

@@ -1,0 +1,157 @@
+// What the stages hand to each other. Each stage is a function of the former structs; each can be read alone in the record.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/statistics.hpp"
+#include "deck/deck.hpp"
+#include "device/cpu/ceilings.hpp"
+#include "inspect/tripwires.hpp"
+#include "lane/host/builder.hpp"
+#include "lane/submission.hpp"
+#include "problem/problem.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace kbh {
+
+enum class Verdict { pass, incorrect, build_failed, rejected, crashed, timed_out, suspect, infra, not_graded };
+std::string_view name_of(Verdict verdict);
+
+enum class Stage { admit, build, inspect, check, time, audit, score, record };
+std::string_view name_of(Stage stage);
+
+/// Why a grade ended where it did.
+struct Finding {
+  Verdict verdict = Verdict::infra;
+  Stage stage = Stage::admit;
+  std::string what;                  // one sentence
+  std::vector<std::string> details;  // evidence: worst element, compiler's words, limit ...
+  std::string next;                  // what to do
+};
+
+struct Evidence {
+  ElfCensus census;
+  std::vector<Label> labels;
+};
+
+/// One call of the check stage, compared with the oracle.
+struct CheckedCall {
+  std::string case_name;
+  Shape shape;
+  bool listed = true;  // false: a neighbour of a listed shape
+  int trial = 0;
+  bool in_place = false;  // the call after a few elements had changed
+  Comparison comparison;
+};
+
+struct CheckReport {
+  std::vector<CheckedCall> calls;
+  double seconds = 0;
+};
+
+/// One timed call.
+struct Sample {
+  double worker_us = 0;  // the worker's clock around the call: a claim
+  double grader_us = 0;  // ours, from SIGCONT to all threads stopped, less an empty call
+  double probe_ns = 0;   // fixed work on this thread just before: clock drift and stolen time show here
+  int slot = 0;
+};
+
+struct ShapeTiming {
+  Shape shape;
+  Regime regime = Regime::memory;
+  std::vector<Sample> samples;
+  double median_us = 0;      // of worker_us
+  Interval interval_us;      // of the median, within this run
+  double grader_us = 0;      // median of grader_us
+  double batch_us = 0;       // per call, slope over batch sizes on the grader's clock
+  double speed_spread = 0;   // (p90 - p10) / median of probe_ns
+  bool clocks_agree = true;
+  int attempts = 1;
+};
+
+struct TimingReport {
+  std::vector<ShapeTiming> shapes;
+  double empty_call_us = 0;
+  double seconds = 0;
+};
+
+struct ShapeScore {
+  Shape shape;
+  Regime regime = Regime::memory;
+  double time_us = 0;  // what is scored: max(cold median, batch bound)
+  Interval interval_us;
+  double gbs = 0;      // min_bytes / time
+  double gflops = 0;
+  double roofline_us = 0;
+  double upstream_fraction = 0;
+  double roofline_fraction = 0;
+  double attainable_fraction = 0;
+};
+
+struct Score {
+  std::vector<ShapeScore> shapes;
+  double peak_fraction = 0;  // geometric means
+  double roofline_fraction = 0;
+  double attainable_fraction = 0;
+  std::string relative_to;  // "this machine" on decks with measured peaks
+  bool ceilings_stale = false;
+};
+
+enum class Mode { grade, check, bench };
+
+struct GradeOptions {
+  Mode mode = Mode::grade;
+  sandbox::Level level = sandbox::Level::full;
+  std::optional<Lane> lane;
+  Seed seed;                       // empty: drawn after the build
+  std::optional<std::size_t> shape;  // only this one (not a grade)
+};
+
+struct Grade {
+  std::string id;
+  std::string started_at;
+  Verdict verdict = Verdict::infra;
+  std::optional<Finding> finding;
+  Mode mode = Mode::grade;
+  Submission submission;
+  sandbox::Level level = sandbox::Level::full;
+  std::string seed_hex;
+  bool seed_given = false;
+  host::BuildResult build;
+  std::optional<Evidence> evidence;
+  std::optional<CheckReport> check;
+  std::optional<TimingReport> timing;
+  std::optional<Score> score;
+  std::optional<cpu::Ceilings> ceilings;
+  std::string worker_log;
+  bool worker_log_truncated = false;
+  std::map<std::string, double> stage_seconds;
+};
+
+/// How a grade tells what it is doing. All optional.
+struct Progress {
+  std::function<void(Stage)> stage;
+  std::function<void(const std::string& text, int done, int total)> step;
+  std::function<void(const std::string& line)> note;
+};
+
+/// Everything a stage may use beside the former stages' structs.
+struct GradeContext {
+  const Problem& problem;
+  const Deck& deck;
+  GradeOptions options;
+  Progress progress;
+  /// Writes one part of the record (file name, content); absent when nothing is recorded.
+  std::function<void(const std::string& name, const std::string& content)> save;
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+};
+
+}  // namespace kbh

@@ -1,0 +1,109 @@
+#include "grade/verify.hpp"
+
+#include <fmt/ranges.h>
+
+#include "base/hash.hpp"
+
+namespace kbh {
+namespace {
+
+constexpr double kLingerSeconds = 0.005;
+// A pool that goes to sleep needs some microseconds; a thread that used 80 % of the time is working.
+constexpr double kBusyShare = 0.8;
+// Seen once may be a slow wake-up under load: the second look is longer.
+constexpr double kSecondLookSeconds = 0.05;
+
+std::uint64_t fingerprint_of(const std::vector<TensorView>& outputs) {
+  std::uint64_t all = 0;
+  for (const TensorView& output : outputs) all = all * 31 + fingerprint({output.data, output.spec->bytes()});
+  return all;
+}
+
+}  // namespace
+
+SlotData data_of(const Session& session, int slot) {
+  const SlotMemory& memory = session.slot(slot);
+  return {{memory.tensors.begin(), memory.tensors.end()}, {memory.outputs.begin(), memory.outputs.end()}};
+}
+
+Comparison compare_slot(const Problem& problem, const Shape& shape, const Session& session, int slot) {
+  const SlotData data = data_of(session, slot);
+  return problem.compare(shape, data.tensors, problem.oracle(shape, data.tensors), data.outputs);
+}
+
+Finding finding_of(const Failure& failure, Stage stage, const std::string& where) {
+  Finding finding;
+  finding.stage = stage;
+  finding.what = failure.what;
+  finding.next = failure.next;
+  if (!where.empty()) finding.details.push_back("at " + where);
+  switch (failure.kind) {
+    case Failure::Kind::crashed: finding.verdict = Verdict::crashed; break;
+    case Failure::Kind::timed_out: finding.verdict = Verdict::timed_out; break;
+    case Failure::Kind::rejected: finding.verdict = Verdict::rejected; break;
+    case Failure::Kind::infra: finding.verdict = Verdict::infra; break;
+  }
+  return finding;
+}
+
+Finding wrong_output(Stage stage, const std::string& where, const Comparison& comparison, const Problem& problem) {
+  Finding finding;
+  finding.verdict = Verdict::incorrect;
+  finding.stage = stage;
+  finding.what = fmt::format("wrong answer at {}: {} of {} elements are wrong", where, comparison.bad, comparison.total);
+  if (const auto& m = comparison.mismatch) {
+    finding.details.push_back(
+        fmt::format("{}[{}]: got {}, expected {}", m->output, fmt::join(m->index, ", "), m->got, m->expected));
+    finding.details.push_back("rule: " + m->rule);
+  }
+  finding.next = fmt::format("`kbh problems {}` prints the domain and the rule; `kbh check` repeats this without timing",
+                             problem.id);
+  return finding;
+}
+
+std::optional<Finding> check_canaries(const Session& session, int slot, Stage stage, const std::string& where) {
+  const std::string output = session.overrun(slot);
+  if (output.empty()) return std::nullopt;
+  Finding finding;
+  finding.verdict = Verdict::rejected;
+  finding.stage = stage;
+  finding.what = fmt::format("it wrote outside output `{}`: the bytes around the buffer changed", output);
+  finding.details = {"at " + where};
+  finding.next = "look at the last row and at sizes that are no multiple of your vector width";
+  return finding;
+}
+
+std::optional<Finding> check_deadline(const GradeContext& context, Stage stage) {
+  if (std::chrono::steady_clock::now() < context.deadline) return std::nullopt;
+  Finding finding;
+  finding.verdict = Verdict::timed_out;
+  finding.stage = stage;
+  finding.what = fmt::format("the whole grade took more than {:g} s", context.deck.limits.grade_seconds);
+  finding.next = "make it faster; `kbh bench --shape N` times one shape";
+  return finding;
+}
+
+std::optional<Finding> check_stillness(Session& session, int slot, Stage stage, const std::string& where) {
+  const std::vector<TensorView>& outputs = session.slot(slot).outputs;
+  const std::uint64_t before = fingerprint_of(outputs);
+  const double busy = session.linger(kLingerSeconds);
+  const bool changed = fingerprint_of(outputs) != before;
+  Finding finding;
+  finding.verdict = Verdict::rejected;
+  finding.stage = stage;
+  finding.details = {"at " + where};
+  if (changed) {
+    finding.what = "an output changed after kbh_run had returned";
+    finding.next = "join or await every thread that writes before returning";
+    return finding;
+  }
+  if (busy < kBusyShare * kLingerSeconds) return std::nullopt;
+  const double second = session.linger(kSecondLookSeconds);
+  if (second < kBusyShare * kSecondLookSeconds) return std::nullopt;
+  finding.what = fmt::format("a thread went on working after kbh_run had returned ({:.0f} of {:.0f} ms)", second * 1e3,
+                             kSecondLookSeconds * 1e3);
+  finding.next = "threads may outlive a call only asleep (a condition variable, not a spinning loop)";
+  return finding;
+}
+
+}  // namespace kbh
