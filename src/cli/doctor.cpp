@@ -1,0 +1,121 @@
+// kbh doctor: what this machine offers, what is missing, and the command that installs it.
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "cli/cli.hpp"
+#include "device/cpu/topology.hpp"
+#include "lane/host/builder.hpp"
+#include "report/table.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace kbh::cli {
+namespace {
+
+enum class Status { ok, note, missing };
+
+struct Finding {
+  std::string topic;
+  Status status = Status::ok;
+  std::string text;
+  std::string fix;  // empty when nothing is to be done
+};
+
+std::string_view name_of(Status status) {
+  switch (status) {
+    case Status::ok: return "ok";
+    case Status::note: return "note";
+    case Status::missing: return "MISSING";
+  }
+  return "?";
+}
+
+Finding processor() {
+  const cpu::Topology& t = cpu::topology();
+  std::string isa;
+  for (const std::string& one : t.isa) isa += " " + one;
+  return {"cpu", Status::ok,
+          fmt::format("{}, {} processors, L2 {} KiB each, last-level cache {} MiB, memory {:.1f} GiB;{}", t.model,
+                      t.processors.size(), t.l2_bytes >> 10, t.llc_bytes >> 20,
+                      static_cast<double>(t.memory_bytes) / (1 << 30), isa),
+          ""};
+}
+
+Finding compiler() {
+  const std::string path = host::find_compiler();
+  if (path.empty())
+    return {"host compiler", Status::missing, "no g++ or clang++ in /usr/bin: host-lane submissions cannot be built",
+            "apt-get install g++ (or name one in KBH_CXX)"};
+  return {"host compiler", Status::ok, path, ""};
+}
+
+Finding sandbox_level() {
+  const sandbox::Support& s = sandbox::support();
+  const Status status = s.level == sandbox::Level::full   ? Status::ok
+                        : s.level == sandbox::Level::none ? Status::missing
+                                                          : Status::note;
+  return {"sandbox", status, fmt::format("{}: {}", sandbox::name_of(s.level), s.why), s.missing};
+}
+
+Finding cache() {
+  try {
+    return {"cache", Status::ok, cache_dir().string(), ""};
+  } catch (const Error& error) {
+    return {"cache", Status::missing, error.what(), "set KBH_CACHE to a folder of yours"};
+  }
+}
+
+Finding resources() {
+  try {
+    return {"resources", Status::ok, resource_root().string(), ""};
+  } catch (const Error& error) {
+    return {"resources", Status::missing, error.what(), "set KBH_ROOT"};
+  }
+}
+
+Finding worker() {
+  const fs::path path = executable_path().parent_path() / "kbh-worker";
+  if (::access(path.c_str(), X_OK) == 0) return {"worker", Status::ok, path.string(), ""};
+  return {"worker", Status::missing, path.string() + " is not there", "build it: make"};
+}
+
+Finding gpu() {
+  const bool driver = fs::exists("/dev/nvidiactl");
+  return {"gpu", Status::note,
+          driver ? "an NVIDIA driver is loaded; this build grades on CPU decks only" : "no NVIDIA device: CPU decks only", ""};
+}
+
+int doctor(bool json) {
+  const std::array findings = {processor(), compiler(), sandbox_level(), worker(), resources(), cache(), gpu()};
+  bool able = true;
+  Json list = Json::array();
+  Table table{{"what", "", "finding"}, {Align::left, Align::left, Align::left}, {}};
+  for (const Finding& f : findings) {
+    able &= f.status != Status::missing;
+    list.push_back({{"topic", f.topic}, {"status", name_of(f.status)}, {"finding", f.text}, {"fix", f.fix}});
+    table.rows.push_back({f.topic, std::string(name_of(f.status)), f.text});
+    if (!f.fix.empty()) table.rows.push_back({"", "", "-> " + f.fix});
+  }
+  if (json) {
+    fmt::print("{}", to_text({{"schema", "kbh.doctor/1"}, {"able", able}, {"findings", list}}));
+  } else {
+    fmt::print("kbh {}\n\n{}\n{}\n", KBH_VERSION, table.text(),
+               able ? "ready: kbh grade kernels/05_topk/host-cpu --problem 05_topk --deck cpu" : "not ready: see MISSING above");
+  }
+  return able ? 0 : 3;
+}
+
+}  // namespace
+
+void add_doctor(Cli& cli) {
+  static bool json = false;
+  CLI::App* verb = cli.verb("doctor", "Devices, compiler, sandbox level, folders; what is missing and how to install it",
+                            "  kbh doctor\n  kbh doctor --json");
+  verb->add_flag("--json", json, "machine-readable");
+  cli.on(verb, [] { return doctor(json); });
+}
+
+}  // namespace kbh::cli

@@ -1,0 +1,189 @@
+// kbh grade, check, bench: the same pipeline with more or fewer stages.
+#include "cli/grade.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "cli/cli.hpp"
+#include "cli/terminal.hpp"
+#include "cli/watch.hpp"
+#include "problem/registry.hpp"
+#include "report/table.hpp"
+#include "store/run_folder.hpp"
+
+namespace kbh::cli {
+
+// A path below kernels/05_topk/ names its problem by itself.
+const Problem& problem_of(const GradeArguments& arguments, const fs::path& submission) {
+  if (!arguments.problem.empty()) return find_problem(arguments.problem);
+  for (const fs::path& part : fs::absolute(submission))
+    for (const Problem& problem : all_problems())
+      if (part == problem.id) return problem;
+  fail(ErrorKind::usage, "which problem does {} solve? Say --problem ID (`kbh problems` lists them)", submission.string());
+}
+
+sandbox::Level level_of(const GradeArguments& arguments) {
+  if (arguments.no_sandbox) return sandbox::Level::none;
+  const sandbox::Support& support = sandbox::support();
+  if (!arguments.sandbox.empty()) {
+    const auto wanted = sandbox::level_from(arguments.sandbox);
+    if (!wanted || *wanted == sandbox::Level::none)
+      fail(ErrorKind::usage, "--sandbox {}: expected full or reduced (or the option --no-sandbox)", arguments.sandbox);
+    if (*wanted > support.level)
+      fail(ErrorKind::machine, "--sandbox {}: this machine offers {} only: {}. {}", arguments.sandbox,
+           name_of(support.level), support.why, support.missing);
+    return *wanted;
+  }
+  if (support.level == sandbox::Level::none)
+    fail(ErrorKind::machine,
+         "no sandbox on this machine: {}. {} To run foreign code without one anyway, say --no-sandbox; the record will say so",
+         support.why, support.missing);
+  return support.level;
+}
+
+namespace {
+
+Seed seed_from_hex(const std::string& hex) {
+  const auto bad = [&] {
+    fail(ErrorKind::usage, "--seed {}: expected 32 hexadecimal digits, as `seed.hex` of a grade.json", hex);
+  };
+  if (hex.size() != 32) bad();
+  Seed seed;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    if (std::isxdigit(static_cast<unsigned char>(hex[i])) == 0 || std::isxdigit(static_cast<unsigned char>(hex[i + 1])) == 0)
+      bad();
+    seed += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return seed;
+}
+
+void check_lane(const Submission& submission, const Deck& deck) {
+  const std::string lane(name_of(submission.lane));
+  if (std::find(deck.lanes.begin(), deck.lanes.end(), lane) != deck.lanes.end()) return;
+  std::string lanes;
+  for (const std::string& one : deck.lanes) lanes += (lanes.empty() ? "" : ", ") + one;
+  fail(ErrorKind::usage, "{} is for the {} lane; deck {} takes: {} (submission.cpp with the C ABI of include/kbh/host.h)",
+       submission.main().path.string(), lane, deck.name, lanes);
+}
+
+std::string name_for(const Problem& problem, const fs::path& submission) {
+  fs::path absolute = fs::absolute(submission).lexically_normal();
+  if (!absolute.has_filename()) absolute = absolute.parent_path();
+  return problem.id + "_" + absolute.filename().string();
+}
+
+void say(Terminal& terminal, const std::string& line) {
+  terminal.clear();
+  fmt::print(stderr, "kbh: {}\n", line);
+}
+
+/// Grades one submission; prints its table unless --json collects the documents.
+int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& workbench, Json* documents) {
+  const Problem& problem = problem_of(arguments, path);
+  const Deck deck = find_deck(arguments.deck);
+  if (deck.device != "cpu" || !deck.status.empty())
+    fail(ErrorKind::machine, "deck {}: nothing can be graded on it here: {}", deck.name,
+         deck.status.empty() ? "this build has no runner for device " + deck.device : deck.status);
+  GradeOptions options;
+  options.mode = arguments.mode;
+  options.level = level_of(arguments);
+  if (!arguments.seed.empty()) options.seed = seed_from_hex(arguments.seed);
+  const std::size_t shapes = deck.shapes_of(problem).size();
+  if (arguments.shape >= 0) {
+    if (static_cast<std::size_t>(arguments.shape) >= shapes)
+      fail(ErrorKind::usage, "--shape {}: deck {} has shapes 0 to {} for {}", arguments.shape, deck.name, shapes - 1, problem.id);
+    options.shape = static_cast<std::size_t>(arguments.shape);
+  }
+  std::optional<Lane> lane;
+  if (!arguments.lane.empty()) {
+    lane = lane_from(arguments.lane);
+    if (!lane) fail(ErrorKind::usage, "--lane {}: expected host (sealed and python come with GPU decks)", arguments.lane);
+  }
+  Submission submission = read_submission(path, lane);
+  check_lane(submission, deck);
+
+  Terminal terminal(arguments.quiet);
+  for (const std::string& id : clean_store(arguments.store))
+    say(terminal, fmt::format("{}/{} was interrupted; it is marked so now", arguments.store, id));
+  const RunFolder folder(arguments.store, name_for(problem, path));
+  GradeContext context{problem, deck, options, terminal.progress(),
+                       [&](const std::string& name, const std::string& content) { folder.save(name, content); },
+                       std::chrono::steady_clock::now() +
+                           std::chrono::milliseconds(static_cast<std::int64_t>(deck.limits.grade_seconds * 1e3))};
+  Grade result = grade(context, std::move(submission), workbench);
+  result.id = folder.id();
+  const Json document = to_json(result, problem, deck);
+  folder.finish(document);
+  terminal.clear();
+  if (documents) {
+    documents->push_back(document);
+  } else {
+    fmt::print("{}", grade_text(result, problem, deck, (folder.path() / "grade.json").string(), Terminal::colour()));
+  }
+  return exit_code(result);
+}
+
+int grade_all(const GradeArguments& arguments) {
+  Workbench workbench;
+  Json documents = Json::array();
+  int worst = 0;
+  for (const std::string& path : arguments.submissions)
+    worst = std::max(worst, grade_one(arguments, path, workbench, arguments.json ? &documents : nullptr));
+  if (!arguments.json) return worst;
+  const Json all = documents.size() == 1 ? documents[0] : Json{{"schema", "kbh.grades/1"}, {"grades", documents}};
+  fmt::print("{}", to_text(all));
+  return worst;
+}
+
+void add_common(CLI::App* verb, GradeArguments& a) {
+  verb->add_option("submission", a.submissions, "folder or file; several share one process")->required();
+  verb->add_option("--problem,-p", a.problem, "problem id, alias or number; taken from the path when it names one");
+  verb->add_option("--deck,-d", a.deck, "deck name")->capture_default_str();
+  verb->add_option("--lane", a.lane, "override the lane that the file name stands for");
+  verb->add_option("--store", a.store, "where records go (default: $KBH_STORE, else ./runs)");
+  verb->add_option("--seed", a.seed, "replay the data of an earlier grade (32 hex digits)");
+  verb->add_option("--sandbox", a.sandbox, "full or reduced (default: the best this machine offers)");
+  verb->add_flag("--no-sandbox", a.no_sandbox, "run foreign code unprotected; the record says so");
+  verb->add_flag("--json", a.json, "print the kbh.grade/1 document on stdout, and nothing else");
+  verb->add_flag("--quiet,-q", a.quiet, "no progress on stderr");
+}
+
+}  // namespace
+
+void add_grade(Cli& cli) {
+  static GradeArguments grade_arguments;
+  static GradeArguments check_arguments;
+  static GradeArguments bench_arguments;
+  for (GradeArguments* a : {&grade_arguments, &check_arguments, &bench_arguments}) a->store = default_store();
+  check_arguments.mode = Mode::check;
+  bench_arguments.mode = Mode::bench;
+
+  CLI::App* grade_verb = cli.verb("grade", "Build, check and time a submission; say what it is worth",
+                                  "  kbh grade kernels/05_topk/host-cpu --problem 05_topk --deck cpu\n"
+                                  "  kbh grade my.cpp -p topk --json > grade.json\n"
+                                  "  kbh grade a b c -p 05 --deck cpu-tiny      # one process, three grades");
+  add_common(grade_verb, grade_arguments);
+  cli.on(grade_verb, [] { return grade_all(grade_arguments); });
+
+  CLI::App* check_verb = cli.verb("check", "Correctness only: every shape, case and neighbour, no timing",
+                                  "  kbh check my -p 05_topk\n  kbh check my -p 05_topk --seed 0123456789abcdef0123456789abcdef");
+  add_common(check_verb, check_arguments);
+  cli.on(check_verb, [] { return grade_all(check_arguments); });
+
+  CLI::App* bench_verb = cli.verb("bench", "Timing only; every timed output is still compared. Not a grade",
+                                  "  kbh bench my -p 05_topk --shape 0\n  kbh bench --watch my/submission.cpp -p 05_topk");
+  add_common(bench_verb, bench_arguments);
+  bench_verb->get_option("submission")->required(false);
+  bench_verb->add_option("--shape", bench_arguments.shape, "only this shape (0, 1, ... in the order of the deck)");
+  bench_verb->add_option("--watch", bench_arguments.watch, "compile and time one shape on every save of this file");
+  bench_verb->add_option("--watch-runs", bench_arguments.watch_runs, "with --watch: stop after this many runs")->group("");
+  cli.on(bench_verb, [] {
+    if (!bench_arguments.watch.empty()) return watch(bench_arguments);
+    if (bench_arguments.submissions.empty()) fail(ErrorKind::usage, "bench: name a submission, or --watch FILE");
+    return grade_all(bench_arguments);
+  });
+}
+
+}  // namespace kbh::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "grade/pipeline.hpp"
+
+namespace kbh::cli {
+
+/// The options of grade, check and bench.
+struct GradeArguments {
+  Mode mode = Mode::grade;
+  std::vector<std::string> submissions;
+  std::string problem;
+  std::string deck = "cpu";
+  std::string lane;
+  std::string store;
+  std::string seed;
+  std::string sandbox;
+  bool no_sandbox = false;
+  bool json = false;
+  bool quiet = false;
+  int shape = -1;
+  std::string watch;
+  int watch_runs = 0;
+};
+
+/// --problem, else the problem whose id is part of the path. Error(usage) when neither says.
+const Problem& problem_of(const GradeArguments& arguments, const std::filesystem::path& submission);
+/// The sandbox level asked for or the best there is. Error(machine) when there is none.
+sandbox::Level level_of(const GradeArguments& arguments);
+
+}  // namespace kbh::cli

@@ -1,0 +1,142 @@
+#include "report/table.hpp"
+
+#include <algorithm>
+
+namespace kbh {
+namespace {
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, std::size_t width, Align align) {
+  const std::string space(width - std::min(width, width_of(text)), ' ');
+  return align == Align::left ? text + space : space + text;
+}
+
+std::string trimmed(std::string line) {
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line + "\n";
+}
+
+constexpr const char* kBold = "\033[1m";
+constexpr const char* kGreen = "\033[1;32m";
+constexpr const char* kRed = "\033[1;31m";
+constexpr const char* kYellow = "\033[1;33m";
+
+class Painter {
+ public:
+  explicit Painter(bool colour) : colour_(colour) {}
+  [[nodiscard]] std::string operator()(const char* code, const std::string& text) const {
+    return colour_ ? code + text + "\033[0m" : text;
+  }
+
+ private:
+  bool colour_;
+};
+
+const char* colour_of(Verdict verdict) {
+  if (verdict == Verdict::pass) return kGreen;
+  return verdict == Verdict::suspect || verdict == Verdict::infra ? kYellow : kRed;
+}
+
+/// How the check of one shape went: "pass", "3 of 41 wrong", "not checked".
+std::string check_of(const Grade& grade, const Shape& shape) {
+  if (!grade.check) return grade.mode == Mode::bench ? "timed only" : "not checked";
+  int wrong = 0;
+  int total = 0;
+  for (const CheckedCall& call : grade.check->calls) {
+    if (!(call.shape == shape)) continue;
+    ++total;
+    wrong += call.comparison.pass ? 0 : 1;
+  }
+  if (total == 0) return "not checked";
+  return wrong == 0 ? "pass" : fmt::format("{} of {} wrong", wrong, total);
+}
+
+std::string percent(double fraction) { return fmt::format("{:.3f}", fraction); }
+
+Table shape_table(const Grade& grade, const Problem& problem, const Deck& deck) {
+  Table table{{"shape", "check", "median us", "95 % interval", "GB/s", "upstream", "roofline", "attainable"},
+              {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right},
+              {}};
+  for (const DeckShape& deck_shape : deck.shapes_of(problem)) {
+    std::vector<std::string> row{deck_shape.shape.text(), check_of(grade, deck_shape.shape), "-", "-", "-", "-", "-", "-"};
+    if (grade.score)
+      for (const ShapeScore& s : grade.score->shapes)
+        if (s.shape == deck_shape.shape)
+          row = {row[0],
+                 row[1],
+                 fmt::format("{:.1f}", s.time_us),
+                 fmt::format("{:.1f} .. {:.1f}", s.interval_us.low, s.interval_us.high),
+                 fmt::format("{:.2f}", s.gbs),
+                 percent(s.upstream_fraction),
+                 percent(s.roofline_fraction),
+                 percent(s.attainable_fraction)};
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string notes_of(const Grade& grade) {
+  std::string notes;
+  if (grade.score && !grade.score->relative_to.empty())
+    notes += fmt::format("fractions are relative to {} (ceilings measured {})\n", grade.score->relative_to,
+                         grade.ceilings ? grade.ceilings->measured_at : "?");
+  if (grade.score && grade.score->ceilings_stale)
+    notes += "ceilings stale: a shape is faster than the measured ceiling even after measuring again\n";
+  if (grade.timing)
+    for (const ShapeTiming& t : grade.timing->shapes)
+      if (t.speed_spread > 0.1)
+        notes += fmt::format("the processor's speed moved by {:.0f} % during {}: a busy machine or a changing clock\n",
+                             t.speed_spread * 100, t.shape.text());
+  if (grade.level == sandbox::Level::none)
+    notes += "NOT SANDBOXED (--no-sandbox): the submission could read and change anything; this number proves nothing\n";
+  if (grade.level == sandbox::Level::reduced) notes += "sandbox: reduced (no namespaces here; `kbh doctor` says why)\n";
+  if (grade.worker_log_truncated) notes += "the submission printed more than is kept; the rest was dropped\n";
+  if (grade.seed_given) notes += "the seed was given on the command line: a replay, not a fresh grade\n";
+  if (grade.mode != Mode::grade) notes += "this is not a grade\n";
+  return notes;
+}
+
+}  // namespace
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths;
+  for (const std::string& title : header) widths.push_back(width_of(title));
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (std::size_t i = 0; i < cells.size(); ++i) text += (i ? "  " : "") + padded(cells[i], widths[i], align[i]);
+    return trimmed(text);
+  };
+  std::string text = line(header);
+  std::vector<std::string> rule;
+  for (const std::size_t width : widths) rule.emplace_back(width, '-');
+  text += line(rule);
+  for (const auto& row : rows) text += line(row);
+  return text;
+}
+
+std::string grade_text(const Grade& grade, const Problem& problem, const Deck& deck, const std::string& record,
+                       bool colour) {
+  const Painter paint(colour);
+  std::string text = paint(kBold, fmt::format("{} on deck {}: {}\n\n", problem.id, deck.name, grade.submission.origin.string()));
+  if (grade.check || grade.score) text += shape_table(grade, problem, deck).text() + "\n";
+  if (grade.score)
+    text += fmt::format("geomean: upstream_fraction {:.3f}  roofline_fraction {:.3f}  attainable_fraction {:.3f}\n",
+                        grade.score->peak_fraction, grade.score->roofline_fraction, grade.score->attainable_fraction);
+  text += notes_of(grade);
+  text += "verdict: " + paint(colour_of(grade.verdict), std::string(name_of(grade.verdict))) + "\n";
+  if (grade.finding) {
+    text += fmt::format("  {} ({} stage)\n", grade.finding->what, name_of(grade.finding->stage));
+    for (const std::string& detail : grade.finding->details) text += "    " + detail + "\n";
+    if (!grade.finding->next.empty()) text += "  next: " + grade.finding->next + "\n";
+  }
+  if (!record.empty()) text += "record: " + record + "\n";
+  return text;
+}
+
+}  // namespace kbh
