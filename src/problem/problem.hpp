@@ -1,4 +1,5 @@
-// What a problem is: tensors, work, data, an exact oracle, a comparison, and the proof (mutants) that the comparison bites.
+// What a problem is: tensors, work, data, an exact oracle, a comparison, and the proof (mutants) that the comparison
+// bites.
 //
 // A Problem is a value made of plain functions. One folder below src/problems/ builds one; registry.cpp lists them.
 #pragma once
@@ -69,9 +70,9 @@ enum class Regime { compute, memory };
 
 /// What a shape costs, at least (architecture section 7).
 struct Work {
-  double flops = 0;          // true floating-point operations
-  double min_bytes = 0;      // every byte that must move, once
-  double upstream_flops = 0; // upstream's own formulas, for comparison with its boards
+  double flops = 0;           // true floating-point operations
+  double min_bytes = 0;       // every byte that must move, once
+  double upstream_flops = 0;  // upstream's own formulas, for comparison with its boards
   double upstream_bytes = 0;
   DType flops_dtype = DType::f32;  // which peak binds the flops
 };
@@ -94,8 +95,8 @@ struct DrawKey {
 
 /// How a case arranges its calls.
 enum class CaseKind {
-  single,   // one draw, one call
-  in_place, // a second call after a few elements of the same buffers have changed
+  single,    // one draw, one call
+  in_place,  // a second call after a few elements of the same buffers have changed
 };
 
 /// One way to draw data, and the mutants it must kill.
@@ -135,15 +136,19 @@ struct Comparison {
   std::optional<Mismatch> mismatch;
 };
 
+/// Fills `outputs` from `tensors` (state and inputs), as a submission's call would. `previous` holds the outputs of the
+/// former call on the same shape (empty at first): what a stale answer would return.
+using Answer =
+    std::function<void(const Shape&, std::span<const ConstTensorView> tensors, std::span<const TensorView> outputs,
+                       std::span<const std::vector<std::byte>> previous)>;
+
 /// A planted wrong kernel.
 struct Mutant {
   std::string name;
   std::string about;
-  /// Fills `outputs` wrongly from `tensors` (state and inputs). `previous` holds the outputs of the former call on the
-  /// same shape (empty at first): what a stale answer would return.
-  std::function<void(const Shape&, std::span<const ConstTensorView> tensors, std::span<const TensorView> outputs,
-                     std::span<const std::vector<std::byte>> previous)>
-      run;
+  /// False where the shortcut is no shortcut (keeping one candidate per thread is right when k = 1). Empty: everywhere.
+  std::function<bool(const Shape&)> applies;
+  Answer run;
 };
 
 struct Problem {
@@ -172,6 +177,8 @@ struct Problem {
   std::function<Comparison(const Shape&, std::span<const ConstTensorView> tensors, const Expected&,
                            std::span<const ConstTensorView> outputs)>
       compare;
+  /// A plain right answer in the outputs' own dtypes: lint holds it against every case.
+  Answer honest;
   std::vector<Case> cases;
   std::vector<Mutant> mutants;
 
