@@ -1,4 +1,6 @@
 // kbh ceilings: what this machine can do, measured.
+#include <fmt/core.h>
+
 #include "cli/cli.hpp"
 #include "cli/terminal.hpp"
 #include "device/cpu/ceilings.hpp"

@@ -42,7 +42,7 @@ std::string names_of(const std::vector<Verb>& verbs) {
 std::string bash(const std::vector<Verb>& verbs) {
   std::string cases;
   for (const Verb& verb : verbs) cases += fmt::format("    {}) words=\"{}\" ;;\n", verb.name, fmt::join(verb.options, " "));
-  return fmt::format(R"(# kbh completion for bash: eval "$(kbh completion bash)"
+  return fmt::format(R"sh(# kbh completion for bash: eval "$(kbh completion bash)"
 _kbh() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} words=""
   case $before in
@@ -58,7 +58,7 @@ _kbh() {{
   if [[ $word == -* ]]; then COMPREPLY=($(compgen -W "$words" -- "$word")); else COMPREPLY=($(compgen -f -- "$word")); fi
 }}
 complete -o filenames -F _kbh kbh
-)",
+)sh",
                      problem_ids(), fmt::join(deck_names(), " "), names_of(verbs), cases);
 }
 

@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include <fmt/core.h>
+
 namespace kbh {
 namespace {
 

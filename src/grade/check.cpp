@@ -2,6 +2,8 @@
 #include <chrono>
 #include <random>
 
+#include <fmt/core.h>
+
 #include "grade/stages.hpp"
 #include "grade/verify.hpp"
 

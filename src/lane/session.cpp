@@ -1,6 +1,7 @@
 #include "lane/session.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -292,16 +293,16 @@ Failure Session::Impl::died(std::string_view doing) {
     failure.what = fmt::format("out of memory while {}: an allocation failed (limit {} MiB)", doing, spec.limits.memory_mib);
     failure.next = "allocate less, or allocate once in kbh_create";
   } else if (fault > 0 && fault < NSIG) {
-    const bool memory = fault == SIGSEGV || fault == SIGBUS;
+    const bool bad_access = fault == SIGSEGV || fault == SIGBUS;
     failure.what = fmt::format("killed by signal {} ({}) while {}{}", fault, ::strsignal(fault), doing,
-                               memory ? ": " + describe_fault() : "");
-    failure.next = memory ? "run it on odd sizes under -fsanitize=address; buffers end at an unmapped page"
+                               bad_access ? ": " + describe_fault() : "");
+    failure.next = bad_access ? "run it on odd sizes under -fsanitize=address; buffers end at an unmapped page"
                           : "see worker.log for what it printed";
-  } else if (status && WIFEXITED(*status) && WEXITSTATUS(*status) < 128) {
+  } else if (status && WIFEXITED(*status)) {
     failure.what = fmt::format("the submission ended its process (exit code {}) while {}", WEXITSTATUS(*status), doing);
     failure.next = "return an error code from kbh_run instead of calling exit";
   } else if (status) {
-    const int number = WIFSIGNALED(*status) ? WTERMSIG(*status) : WEXITSTATUS(*status) - 128;
+    const int number = WTERMSIG(*status);
     failure.what = fmt::format("killed by signal {} ({}) while {}", number, ::strsignal(number), doing);
     failure.next = "a limit may have been reached (memory, processes); see worker.log";
   } else {

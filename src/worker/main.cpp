@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "base/error.hpp"
 #include "sandbox/sandbox.hpp"
 #include "worker/worker.hpp"
@@ -12,6 +10,7 @@ int main(int argc, char** argv) {
       fmt::print(stderr, "kbh-worker is started by kbh; it is no command of its own\n");
       return 2;
     }
+    kbh::sandbox::restrict_self(*level, kbh::sandbox::Profile::worker);
     return kbh::worker::serve();
   } catch (const std::exception& error) {
     fmt::print(stderr, "kbh-worker: {}\n", error.what());
