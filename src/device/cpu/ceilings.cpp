@@ -14,6 +14,7 @@ namespace kbh::cpu {
 namespace {
 
 constexpr std::string_view kSchema = "kbh.ceilings/1";
+constexpr double kUsualSeconds = 3;
 
 /// Typed access to one JSON object, with errors that name it.
 class Fields {
@@ -107,11 +108,17 @@ double Ceilings::cold_read_gbs_at(std::int64_t bytes) const {
   return below->cold_read_gbs + part * (above->cold_read_gbs - below->cold_read_gbs);
 }
 
-Ceilings ceilings(bool again, const CeilingsProgress& progress, double seconds) {
+Ceilings ceilings(bool again, const CeilingsProgress& progress) {
+  return ceilings(again, progress,
+                  [](const CeilingsProgress& lines) { return measure_ceilings(kUsualSeconds, lines); });
+}
+
+Ceilings ceilings(bool again, const CeilingsProgress& progress,
+                  const std::function<Ceilings(const CeilingsProgress&)>& measure) {
   const fs::path file = cache_dir() / fmt::format("ceilings-{}.json", machine_id());
   if (!again)
     if (auto cached = read_cache(file, progress)) return *cached;
-  Ceilings measured = measure_ceilings(seconds, progress);
+  Ceilings measured = measure(progress);
   write_atomic(file, to_text(to_json(measured)));
   return measured;
 }

@@ -50,9 +50,13 @@ using CeilingsProgress = std::function<void(std::string_view)>;
 /// `progress` gets one line per step.
 Ceilings measure_ceilings(double seconds, const CeilingsProgress& progress);
 
-/// From the cache when it was measured on this machine, else measured and stored. `again` measures in any case. A cache
-/// file that cannot be read is measured again, with a line to `progress` that says why.
-Ceilings ceilings(bool again, const CeilingsProgress& progress, double seconds = 3);
+/// From the cache when it was measured on this machine, else measured (in about three seconds) and stored. `again`
+/// measures in any case. A cache file that cannot be read is measured again, with a line to `progress` that says why.
+Ceilings ceilings(bool again, const CeilingsProgress& progress);
+
+/// The same with another way to measure.
+Ceilings ceilings(bool again, const CeilingsProgress& progress,
+                  const std::function<Ceilings(const CeilingsProgress&)>& measure);
 
 Json to_json(const Ceilings& ceilings);  // schema kbh.ceilings/1
 
