@@ -31,13 +31,14 @@ Interval median_interval(std::span<const double> samples) {
   const std::size_t n = s.size();
   if (n < 6) return {s.front(), s.back()};
   // Largest r with P(Binomial(n, 1/2) < r) <= 2.5 %: the interval [s[r], s[n-1-r]] covers the median at 95 %.
-  double term = std::pow(0.5, static_cast<double>(n));
-  double cumulative = term;
+  // In logarithms: 2^-n is 0 in double from n = 1075 on.
+  double log_term = -static_cast<double>(n) * std::log(2.0);
+  double cumulative = std::exp(log_term);
   std::size_t r = 0;
   while (cumulative <= 0.025) {
     ++r;
-    term *= static_cast<double>(n - r + 1) / static_cast<double>(r);
-    cumulative += term;
+    log_term += std::log(static_cast<double>(n - r + 1) / static_cast<double>(r));
+    cumulative += std::exp(log_term);
   }
   r = r == 0 ? 0 : r - 1;
   return {s[r], s[n - 1 - r]};

@@ -450,6 +450,12 @@ bool long_rows(const Sizes& s) { return s.n >= 1024; }
 /// Few winners among many: where a threshold is a tempting shortcut.
 bool sparse(const Sizes& s) { return s.n >= 2048 && s.n >= 128 * s.k; }
 
+/// A lane may hold more winners than it keeps.
+template <std::int64_t Lanes, std::int64_t Keep>
+bool crowded_lanes(const Sizes& s) {
+  return s.k > Keep && s.n > 6 * Lanes;
+}
+
 std::vector<Mutant> blunt_mutants() {
   return {
       per_row("zeros", "outputs are 0", always, zeros),
@@ -493,18 +499,10 @@ std::vector<Mutant> shortcut_mutants() {
       per_row(
           "capped_candidates", "everything not below the k-th value, a list of 4 k",
           [](const Sizes& s) { return s.k >= 8 && s.n >= 64 * s.k; }, capped_candidates),
-      per_row(
-          "lane_best_1", "1024 threads keep their best", [](const Sizes& s) { return s.k >= 2 && s.n > kLanes; },
-          best_per_lane(kLanes, 1)),
-      per_row(
-          "lane_best_2", "1024 threads keep their best 2", [](const Sizes& s) { return s.k >= 3 && s.n > kLanes; },
-          best_per_lane(kLanes, 2)),
-      per_row(
-          "lane_best_4", "1024 threads keep their best 4", [](const Sizes& s) { return s.k >= 5 && s.n > kLanes; },
-          best_per_lane(kLanes, 4)),
-      per_row(
-          "lane_best_2_of_256", "256 threads keep their best 2",
-          [](const Sizes& s) { return s.k >= 3 && s.n > kLanes; }, best_per_lane(256, 2)),
+      per_row("lane_best_1", "1024 threads keep their best", crowded_lanes<kLanes, 1>, best_per_lane(kLanes, 1)),
+      per_row("lane_best_2", "1024 threads keep their best 2", crowded_lanes<kLanes, 2>, best_per_lane(kLanes, 2)),
+      per_row("lane_best_4", "1024 threads keep their best 4", crowded_lanes<kLanes, 4>, best_per_lane(kLanes, 4)),
+      per_row("lane_best_2_of_256", "256 threads keep their best 2", crowded_lanes<256, 2>, best_per_lane(256, 2)),
       per_row(
           "tile_quarter", "tiles of 1024 keep max(8, k/4)", [](const Sizes& s) { return s.k > 8 && s.n > kTile; },
           tile_quarter),

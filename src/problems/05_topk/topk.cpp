@@ -62,13 +62,14 @@ std::vector<Shape> neighbours(const Shape& listed) {
   const Sizes size(listed);
   const std::int64_t few = std::min<std::int64_t>(size.batch, 3);
   const std::int64_t whole = size.k > 1 ? size.k : std::min<std::int64_t>(size.n, 37);
-  const std::int64_t one_more_row_n = std::clamp<std::int64_t>(
-      size.n * size.batch / (size.batch + 1) | 1, 1, std::max<std::int64_t>(size.k, (4 << 20) / (size.batch + 1)));
+  // One row more in the bytes of the listed shape, or in 16 MiB where that is less.
+  const std::int64_t elements = std::min<std::int64_t>(size.n * size.batch, 4 << 20);
+  const std::int64_t shorter = std::max<std::int64_t>(1, (elements / (size.batch + 1) - 1) | 1);
   const std::vector<Shape> wanted = {
       shape_of(few, size.n + 1, size.k),
       shape_of(few, size.n - 1, std::min(size.k, size.n - 1)),
       shape_of(1, size.n, size.k),
-      shape_of(size.batch + 1, std::max(one_more_row_n, size.k), size.k),
+      shape_of(size.batch + 1, shorter, std::min(size.k, shorter)),
       shape_of(few, whole, whole),
       shape_of(few, std::max<std::int64_t>(1, size.n * 3 / 8) | 1, 1),
       shape_of(few, size.n, std::max<std::int64_t>(1, size.k - 1)),
