@@ -112,7 +112,16 @@ int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& 
                        [&](const std::string& name, const std::string& content) { folder.save(name, content); },
                        std::chrono::steady_clock::now() +
                            std::chrono::milliseconds(static_cast<std::int64_t>(deck.limits.grade_seconds * 1e3))};
-  Grade result = grade(context, std::move(submission), workbench);
+  Grade result;
+  try {
+    result = grade(context, std::move(submission), workbench);
+  } catch (const Error& error) {  // our side: the record says so, and the exit code too
+    folder.finish({{"schema", "kbh.grade/1"},
+                   {"id", folder.id()},
+                   {"verdict", name_of(Verdict::infra)},
+                   {"finding", {{"verdict", name_of(Verdict::infra)}, {"what", error.what()}}}});
+    throw;
+  }
   result.id = folder.id();
   const Json document = to_json(result, problem, deck);
   folder.finish(document);

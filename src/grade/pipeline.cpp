@@ -6,6 +6,7 @@
 #include "base/hash.hpp"
 #include "device/cpu/topology.hpp"
 #include "grade/stages.hpp"
+#include "grade/verify.hpp"
 
 namespace kbh {
 namespace {
@@ -113,23 +114,12 @@ class Pipeline {
 
   bool check(Session& session) {
     return stage(Stage::check, [&]() -> std::optional<Finding> {
-      if (const auto failure = session.load()) return finding_of_load(*failure);
+      if (const auto failure = session.load()) return finding_of(*failure, Stage::check, "");
       if (context_.options.mode == Mode::bench) return std::nullopt;
       auto result = check_stage(context_, seed_, session);
       grade_.check = std::move(result.report);
       return result.finding;
     });
-  }
-
-  static Finding finding_of_load(const Failure& failure) {
-    Finding finding;
-    finding.stage = Stage::check;
-    finding.verdict = failure.kind == Failure::Kind::rejected    ? Verdict::rejected
-                      : failure.kind == Failure::Kind::timed_out ? Verdict::timed_out
-                                                                 : Verdict::crashed;
-    finding.what = failure.what;
-    finding.next = failure.next;
-    return finding;
   }
 
   bool time(Session& session) {

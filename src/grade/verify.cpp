@@ -8,10 +8,11 @@ namespace kbh {
 namespace {
 
 constexpr double kLingerSeconds = 0.005;
-// A pool that goes to sleep needs some microseconds; a thread that used 80 % of the time is working.
-constexpr double kBusyShare = 0.8;
-// Seen once may be a slow wake-up under load: the second look is longer.
+// Seen running once may be a pool on its way to sleep: the second look is longer, and a thread must be seen running at
+// (nearly) every moment of it.
 constexpr double kSecondLookSeconds = 0.05;
+constexpr int kSecondLooks = 10;
+constexpr double kBusyShare = 0.8;
 
 std::uint64_t fingerprint_of(const std::vector<TensorView>& outputs) {
   std::uint64_t all = 0;
@@ -37,6 +38,7 @@ Finding finding_of(const Failure& failure, Stage stage, const std::string& where
   finding.what = failure.what;
   finding.next = failure.next;
   if (!where.empty()) finding.details.push_back("at " + where);
+  finding.details.insert(finding.details.end(), failure.details.begin(), failure.details.end());
   switch (failure.kind) {
     case Failure::Kind::crashed: finding.verdict = Verdict::crashed; break;
     case Failure::Kind::timed_out: finding.verdict = Verdict::timed_out; break;
@@ -86,7 +88,7 @@ std::optional<Finding> check_deadline(const GradeContext& context, Stage stage) 
 std::optional<Finding> check_stillness(Session& session, int slot, Stage stage, const std::string& where) {
   const std::vector<TensorView>& outputs = session.slot(slot).outputs;
   const std::uint64_t before = fingerprint_of(outputs);
-  const double busy = session.linger(kLingerSeconds);
+  const double running = session.linger(kLingerSeconds, 1);
   const bool changed = fingerprint_of(outputs) != before;
   Finding finding;
   finding.verdict = Verdict::rejected;
@@ -97,10 +99,8 @@ std::optional<Finding> check_stillness(Session& session, int slot, Stage stage, 
     finding.next = "join or await every thread that writes before returning";
     return finding;
   }
-  if (busy < kBusyShare * kLingerSeconds) return std::nullopt;
-  const double second = session.linger(kSecondLookSeconds);
-  if (second < kBusyShare * kSecondLookSeconds) return std::nullopt;
-  finding.what = fmt::format("a thread went on working after kbh_run had returned ({:.0f} of {:.0f} ms)", second * 1e3,
+  if (running == 0 || session.linger(kSecondLookSeconds, kSecondLooks) < kBusyShare) return std::nullopt;
+  finding.what = fmt::format("a thread went on working after kbh_run had returned (seen running for {:.0f} ms)",
                              kSecondLookSeconds * 1e3);
   finding.next = "threads may outlive a call only asleep (a condition variable, not a spinning loop)";
   return finding;

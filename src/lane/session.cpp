@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
 #include "base/error.hpp"
@@ -115,17 +116,12 @@ char state_of(pid_t pid, const std::string& task) {
   return behind_name == std::string::npos || behind_name + 2 >= stat.size() ? '\0' : stat[behind_name + 2];
 }
 
-std::int64_t cpu_ns_of(pid_t pid, const std::string& task) {
-  const std::string stat = slurp_proc(fmt::format("/proc/{}/task/{}/schedstat", pid, task));
-  return stat.empty() ? 0 : std::strtoll(stat.c_str(), nullptr, 10);
-}
-
 /// A folder that another uid can read: the worker, its private libraries and the artifact are copied here, since their own
 /// homes may be closed to it.
 class Staging {
  public:
   explicit Staging(const fs::path& artifact) {
-    fs::permissions(folder_.path(), fs::perms(0711));
+    fs::permissions(folder_.path(), fs::perms(0755));
     const fs::path home = executable_path().parent_path();
     copy(home / "kbh-worker", "kbh-worker", 0755);
     for (const auto& entry : fs::directory_iterator(home))
@@ -281,6 +277,16 @@ std::string Session::Impl::describe_fault() const {
   return fmt::format("address {:#x}", address);
 }
 
+/// The last lines that the worker printed: often the best explanation there is.
+std::vector<std::string> last_lines(const std::string& text, std::size_t count) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text.substr(text.size() - std::min<std::size_t>(text.size(), 4096)));
+  for (std::string line; std::getline(stream, line);)
+    if (!line.empty()) lines.push_back(line.substr(0, 200));
+  if (lines.size() > count) lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(count));
+  return lines;
+}
+
 Failure Session::Impl::died(std::string_view doing) {
   const std::optional<int> status = child.wait(2);
   child.kill_and_reap();
@@ -289,6 +295,7 @@ Failure Session::Impl::died(std::string_view doing) {
   failure.kind = Failure::Kind::crashed;
   const int fault = control->fault_signal;
   const std::string printed = log.text();
+  for (const std::string& line : last_lines(printed, 3)) failure.details.push_back("it printed: " + line);
   if (fault == SIGABRT && printed.find("bad_alloc") != std::string::npos) {
     failure.what = fmt::format("out of memory while {}: an allocation failed (limit {} MiB)", doing, spec.limits.memory_mib);
     failure.next = "allocate less, or allocate once in kbh_create";
@@ -316,7 +323,7 @@ Failure Session::Impl::too_slow(std::string_view doing, double seconds) {
   child.kill_and_reap();
   log.finish();
   return {Failure::Kind::timed_out, fmt::format("no return within {:g} s while {}", seconds, doing),
-          "look for an endless loop or a deadlock between threads"};
+          "look for an endless loop or a deadlock between threads", {}};
 }
 
 std::optional<Json> Session::Impl::ask(const Json& message, double seconds, std::string_view doing,
@@ -403,7 +410,7 @@ std::optional<Failure> Session::Impl::command(Command what, std::span<const int>
     const std::int32_t status = control->status[i];
     if (status != 0)
       return Failure{Failure::Kind::crashed, fmt::format("kbh_run returned {} (0 means success)", status),
-                     "see worker.log for what it printed"};
+                     "see worker.log for what it printed", {}};
   }
   return std::nullopt;
 }
@@ -426,7 +433,7 @@ std::optional<Failure> Session::load() {
   if (answer->contains("error") && (*answer)["error"].is_string())
     return Failure{Failure::Kind::rejected,
                    fmt::format("the built object cannot be loaded: {}", (*answer)["error"].get<std::string>()),
-                   "export kbh_run as include/kbh/host.h declares it, and link nothing that is not in the sandbox"};
+                   "export kbh_run as include/kbh/host.h declares it, and link nothing that is not in the sandbox", {}};
   return std::nullopt;
 }
 
@@ -521,7 +528,7 @@ std::optional<Failure> Session::open_shape(const Shape& shape, const std::vector
     return Failure{Failure::Kind::crashed,
                    fmt::format("kbh_create returned {} for {}", status == created->end() ? "nothing" : status->dump(),
                                shape.text()),
-                   "the shape lies in the problem's declared domain (`kbh problems`) and must be supported"};
+                   "the shape lies in the problem's declared domain (`kbh problems`) and must be supported", {}};
   return s.arm();
 }
 
@@ -558,16 +565,18 @@ std::string Session::overrun(int slot) const {
   return {};
 }
 
-double Session::linger(double seconds) {
+double Session::linger(double seconds, int looks) {
   Impl& s = *impl_;
-  std::map<std::string, std::int64_t> before;
-  for (const std::string& task : tasks_of(s.pid)) before[task] = cpu_ns_of(s.pid, task);
+  std::map<std::string, int> seen_running;
   s.resume();
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  for (int look = 0; look < looks; ++look) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds / looks));
+    for (const std::string& task : tasks_of(s.pid)) seen_running[task] += state_of(s.pid, task) == 'R' ? 1 : 0;
+  }
   s.stop(nullptr);
-  std::int64_t busiest = 0;
-  for (const std::string& task : tasks_of(s.pid)) busiest = std::max(busiest, cpu_ns_of(s.pid, task) - before[task]);
-  return static_cast<double>(busiest) * 1e-9;
+  int most = 0;
+  for (const auto& [task, count] : seen_running) most = std::max(most, count);
+  return static_cast<double>(most) / looks;
 }
 
 std::string Session::log() { return impl_->log.text(); }

@@ -24,6 +24,7 @@ struct Failure {
   enum class Kind { crashed, timed_out, rejected, infra } kind = Kind::crashed;
   std::string what;  // one sentence
   std::string next;  // what the submitter can do
+  std::vector<std::string> details;
 };
 
 struct SessionSpec {
@@ -77,8 +78,10 @@ class Session {
   /// Empty when the bytes around the outputs (and inputs) of a slot are untouched, else which buffer was overrun.
   [[nodiscard]] std::string overrun(int slot) const;
 
-  /// Lets the worker run for `seconds` with no call, then stops it again. Returns the CPU seconds of its busiest thread.
-  double linger(double seconds);
+  /// Lets the worker run for `seconds` with no call, looking at its threads `looks` times, then stops it again. Returns the
+  /// largest share of looks at which one thread was running or waiting for a processor: 1 for a thread that works on, also
+  /// on a machine so busy that it gets little time.
+  double linger(double seconds, int looks);
 
   /// What the submission printed (at most limits.log_kib), and whether more was dropped.
   std::string log();

@@ -196,7 +196,8 @@ class Worker {
     reply({{"status", 0}});
   }
 
-  int create(Instance& instance) {
+  // noexcept: an exception of the submission ends in std::terminate, which prints its type and text and aborts.
+  int create(Instance& instance) noexcept {
     if (!library_.create) return 0;
     const kbh_context context{.abi = KBH_HOST_ABI,
                               .device = KBH_CPU,
@@ -210,7 +211,7 @@ class Worker {
     return status;
   }
 
-  void close_shape() {
+  void close_shape() noexcept {
     if (shape_)
       for (Instance& instance : shape_->instances)
         if (instance.created && library_.destroy) library_.destroy(instance.self);
@@ -237,7 +238,7 @@ class Worker {
     }
   }
 
-  void run_slots() {
+  void run_slots() noexcept {
     for (std::uint32_t i = 0; i < control_->count; ++i) {
       const Slot& slot = shape_->slots[control_->slots[i]];
       control_->begin_ns[i] = protocol::now_ns();

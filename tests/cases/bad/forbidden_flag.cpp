@@ -1,0 +1,9 @@
+// expect exit: 2
+// expect says: -fplugin=evil.so is not allowed
+// flags: -fplugin=evil.so
+#include "honest_topk.hpp"
+
+extern "C" int kbh_run(void*, const kbh_tensor* inputs, int32_t, const kbh_tensor* outputs, int32_t, void*) {
+  solve(problem_of(inputs, outputs));
+  return 0;
+}

@@ -1,0 +1,16 @@
+// Returns at once; a thread fills the outputs afterwards.
+// expect verdict: incorrect|rejected
+// expect stage: check
+#include "honest_topk.hpp"
+
+#include <chrono>
+#include <thread>
+
+extern "C" int kbh_run(void*, const kbh_tensor* inputs, int32_t, const kbh_tensor* outputs, int32_t, void*) {
+  const Problem p = problem_of(inputs, outputs);
+  std::thread([p] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    solve(p);
+  }).detach();
+  return 0;
+}

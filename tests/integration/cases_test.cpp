@@ -1,0 +1,120 @@
+// Every file of tests/cases/bad and tests/cases/honest, graded by the built binary (see tests/cases/README.md).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "command.hpp"
+
+namespace kbh::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// What the first comment lines of a case say.
+struct Expectation {
+  std::vector<std::string> verdicts;
+  std::vector<std::string> says;
+  std::string stage;
+  std::string level;
+  std::string mode = "check";
+  std::string flags;
+  int exit = -1;
+};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+Expectation read_expectation(const std::string& source) {
+  Expectation e;
+  std::istringstream lines(source);
+  for (std::string line; std::getline(lines, line) && line.starts_with("//");) {
+    const std::size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    const std::string key = line.substr(3, colon - 3);
+    const std::string value = line.substr(colon + 2);
+    if (key == "expect verdict") e.verdicts = split(value, '|');
+    if (key == "expect says") e.says.push_back(value);
+    if (key == "expect stage") e.stage = value;
+    if (key == "expect level") e.level = value;
+    if (key == "expect exit") e.exit = std::stoi(value);
+    if (key == "mode") e.mode = value;
+    if (key == "flags") e.flags = value;
+  }
+  return e;
+}
+
+std::vector<std::string> case_names() {
+  std::vector<std::string> names;
+  for (const char* kind : {"bad", "honest"})
+    for (const fs::path& file : list_files(fs::path(KBH_SOURCE_DIR) / "tests/cases" / kind))
+      names.push_back(std::string(kind) + "/" + file.stem().string());
+  return names;
+}
+
+class SubmissionCase : public ::testing::TestWithParam<std::string> {
+ protected:
+  /// The case as a submission folder of its own.
+  fs::path submission(const std::string& source, const Expectation& e) const {
+    const fs::path folder = work_.path() / "submission";
+    fs::create_directories(folder);
+    std::string text = source;
+    for (std::size_t at = 0; (at = text.find("@STORE@", at)) != std::string::npos;)
+      text.replace(at, 7, store().string());
+    if (!e.flags.empty()) text = "// kbh: " + e.flags + "\n" + text;
+    write_atomic(folder / "submission.cpp", text);
+    write_atomic(folder / "honest_topk.hpp", read_text(fs::path(KBH_SOURCE_DIR) / "tests/cases/honest_topk.hpp"));
+    return folder;
+  }
+  [[nodiscard]] fs::path store() const { return work_.path() / "runs"; }
+
+  TempDir work_{"kbh-case"};
+};
+
+TEST_P(SubmissionCase, EndsAsItSays) {
+  const bool honest = GetParam().starts_with("honest/");
+  const std::string source = read_text(fs::path(KBH_SOURCE_DIR) / "tests/cases" / (GetParam() + ".cpp"));
+  Expectation e = read_expectation(source);
+  if (honest) e.verdicts = {"pass"};
+  if (!e.level.empty() && !sandbox_offers(e.level)) GTEST_SKIP() << "no sandbox of level " << e.level << " here";
+
+  const CommandResult result = kbh({e.mode, submission(source, e).string(), "--problem", "05_topk", "--deck",
+                                    "cpu-tiny", "--store", store().string(), "--json"});
+  SCOPED_TRACE(result.err + result.out.substr(0, 2000));
+  if (e.exit >= 0) {
+    EXPECT_EQ(result.exit_code, e.exit);
+    for (const std::string& text : e.says) EXPECT_THAT(result.err, HasSubstr(text));
+    return;
+  }
+  ASSERT_EQ(result.exit_code, honest ? 0 : 1);
+  const Json grade = Json::parse(result.out);
+  EXPECT_NE(std::find(e.verdicts.begin(), e.verdicts.end(), grade.at("verdict")), e.verdicts.end())
+      << "verdict " << grade.at("verdict");
+  // The record on disk is the document that was printed.
+  const auto records = records_of(store());
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records.begin()->second, grade);
+  std::string said = grade.at("worker_log_truncated") == true ? "log truncated" : "";
+  if (grade.contains("finding")) {
+    const Json& finding = grade.at("finding");
+    said += finding.dump();
+    EXPECT_FALSE(finding.at("next").get<std::string>().empty()) << "a failure says what to do next";
+    EXPECT_TRUE(e.stage.empty() || finding.at("stage") == e.stage) << "stage " << finding.at("stage");
+  }
+  for (const std::string& text : e.says) EXPECT_THAT(said, HasSubstr(text));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, SubmissionCase, ::testing::ValuesIn(case_names()),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), '/', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace kbh::test
