@@ -1,0 +1,169 @@
+// The k greatest of one row, fed segment by segment.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "group.hpp"
+#include "order.hpp"
+
+namespace topk {
+
+inline constexpr int64_t kSegment = 16384;  // floats that one scan takes at most: 64 KiB, well inside any L2
+
+/// Elements below `floor_` cannot be among the k greatest any more; those at or above it are kept as keys.
+///
+/// The floor rests on one fact: when k groups have maxima >= t, then at least k elements are >= t. So the cheap
+/// streaming pass computes maxima only, and a floor found among them leaves little more than k groups to look into.
+class Selector {
+ public:
+  explicit Selector(int64_t k) : k_(k), keys_(static_cast<size_t>(std::max<int64_t>(4 * k, 256) + kGroup)) {}
+
+  void reset() {
+    count_ = 0;
+    floor_ = -std::numeric_limits<float>::infinity();
+  }
+
+  /// Takes in x[0..n), n <= kSegment, whose first element is number `first` of the row. Prefetches up to `stream_end`.
+  void scan(const float* x, int64_t n, int64_t first, const float* stream_end) {
+    const int64_t groups = n / kGroup;
+    stream_maxima(x, groups, stream_end);
+    raise_floor(groups);
+
+    // Backwards: rising rows would otherwise renew all k with every few groups.
+    for (int64_t i = n - 1; i >= groups * kGroup; --i)
+      if (x[i] >= floor_) add(make_key(x[i], first + i));
+    for (int64_t word = (groups + kGroup - 1) / kGroup - 1; word >= 0; --word) {
+      for (uint64_t bits = at_least(&maxima_[word * kGroup], floor_); bits != 0;) {
+        const int64_t bit = 63 - std::countl_zero(bits);
+        bits ^= uint64_t{1} << bit;
+        const int64_t g = word * kGroup + bit;
+        look_into(x + g * kGroup, first + g * kGroup);
+      }
+    }
+  }
+
+  void add(Key key) {
+    keys_[static_cast<size_t>(count_++)] = key;
+    if (count_ + kGroup > static_cast<int64_t>(keys_.size())) prune();
+  }
+
+  /// The k greatest so far (fewer when fewer were fed), in any order. Valid until the next call.
+  std::span<const Key> best() {
+    if (count_ > k_) prune();
+    return {keys_.data(), static_cast<size_t>(count_)};
+  }
+
+  /// Writes the k greatest in descending order. At least k elements were fed.
+  void write(float* values, int64_t* indices) {
+    if (count_ > kRankSort) prune();
+    if (count_ > kRankSort) {
+      std::sort(keys_.begin(), keys_.begin() + count_, std::greater<>());
+    } else {
+      rank_sort();
+    }
+    for (int64_t i = 0; i < k_; ++i) {
+      values[i] = value_of(keys_[static_cast<size_t>(i)]);
+      indices[i] = index_of(keys_[static_cast<size_t>(i)]);
+    }
+  }
+
+ private:
+  static constexpr int64_t kRankSort = 96;  // more keys than this are sorted with std::sort
+  static constexpr int64_t kAhead = 1024;   // floats between reading and prefetching
+
+  /// Fills maxima_; behind the last group stand NaN up to the end of the word, which no floor lets pass.
+  void stream_maxima(const float* x, int64_t groups, const float* stream_end) {
+    const auto block = [&](int64_t g) {
+      const float* here = x + g * kGroup;
+      block_maxima(here, here + std::min(kAhead, stream_end - here - kBlock * kGroup), &maxima_[g]);
+    };
+    int64_t g = 0;
+    for (; g + kBlock <= groups; g += kBlock) block(g);
+    if (g < groups && groups >= kBlock) block(groups - kBlock);  // overlaps the block before it
+    if (groups < kBlock)
+      for (; g < groups; ++g) maxima_[g] = group_max(x + g * kGroup);
+    for (g = groups; g % kGroup != 0; ++g) maxima_[g] = std::numeric_limits<float>::quiet_NaN();
+  }
+
+  /// The floor becomes (nearly) the k-th greatest maximum, when that is higher. Bisection, because counting is a few
+  /// vector instructions and takes the same time for any order of the data.
+  void raise_floor(int64_t groups) {
+    if (groups < k_) return;
+    int32_t least = std::numeric_limits<int32_t>::max(), greatest = std::numeric_limits<int32_t>::min();
+    for (int64_t g = 0; g < groups; ++g) {
+      ranks_[g] = rank_of(maxima_[g]);
+      least = std::min(least, ranks_[g]);
+      greatest = std::max(greatest, ranks_[g]);
+    }
+    int32_t low = std::max(least, rank_of(floor_)), high = greatest;
+    const int64_t enough = k_ + k_ / 4 + 2;
+    int64_t passing = passing_groups(groups, low);
+    if (passing < k_) return;
+    while (passing > enough && low < high) {
+      const int32_t middle = std::midpoint(high, low);
+      const int64_t count = passing_groups(groups, middle);
+      if (count < k_) {
+        high = middle - 1;
+      } else {
+        low = middle;
+        passing = count;
+      }
+    }
+    floor_ = float_of(low);
+  }
+
+  int64_t passing_groups(int64_t groups, int32_t rank) const {
+    int32_t count = 0;
+    for (int64_t g = 0; g < groups; ++g) count += ranks_[g] >= rank;
+    return count;
+  }
+
+  void look_into(const float* x, int64_t first) {
+    for (uint64_t bits = at_least(x, floor_); bits != 0; bits &= bits - 1) {
+      const int i = std::countr_zero(bits);
+      keys_[static_cast<size_t>(count_++)] = make_key(x[i], first + i);
+    }
+    if (count_ + kGroup > static_cast<int64_t>(keys_.size())) prune();
+  }
+
+  /// Keeps the k greatest; what comes later must be greater than all of those it would replace.
+  void prune() {
+    if (count_ < k_) return;
+    std::nth_element(keys_.begin(), keys_.begin() + (k_ - 1), keys_.begin() + count_, std::greater<>());
+    count_ = k_;
+    floor_ = next_above(value_of(keys_[static_cast<size_t>(k_ - 1)]));
+  }
+
+  /// Keys are distinct, so the number of greater ones is a key's place. Quadratic, but no branch depends on the data:
+  /// 42 keys take 0.1 us, std::sort with its mispredictions 0.5.
+  void rank_sort() {
+    using Keys = Key __attribute__((vector_size(64)));
+    constexpr int64_t kLanes = sizeof(Keys) / sizeof(Key);
+    Key sorted[kRankSort + kLanes];
+    std::fill_n(keys_.begin() + count_, kLanes, Key{0});
+    for (int64_t i = 0; i < count_; i += kLanes) {
+      Keys mine, place{};
+      std::memcpy(&mine, &keys_[static_cast<size_t>(i)], sizeof mine);
+      for (int64_t j = 0; j < count_; ++j) place -= static_cast<Keys>(keys_[static_cast<size_t>(j)] > mine);
+      for (int64_t lane = 0; lane < kLanes; ++lane) sorted[place[lane]] = mine[lane];
+    }
+    std::copy_n(sorted, count_, keys_.begin());
+  }
+
+  int64_t k_;
+  int64_t count_ = 0;
+  float floor_ = -std::numeric_limits<float>::infinity();
+  std::vector<Key> keys_;
+  float maxima_[kSegment / kGroup];   // of the groups of the segment at hand
+  int32_t ranks_[kSegment / kGroup];  // the same, for the bisection
+};
+
+}  // namespace topk
