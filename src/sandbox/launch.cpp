@@ -1,7 +1,7 @@
 #include "sandbox/launch.hpp"
 
 #include <fcntl.h>
-#include <grp.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -49,6 +49,7 @@ class Child {
     check("chdir to the working directory", ::chdir(launch_.directory.c_str()));
     for (const auto& [resource, limit] : launch_.limits) check("setrlimit", ::setrlimit(resource_of(resource), &limit));
     change_user();
+    drop_capabilities();
     die_with_parent();
     restrict();
     // By descriptor: the sandbox's user may not be able to walk to the program.
@@ -146,6 +147,20 @@ class Child {
     check("setgroups", ::syscall(SYS_setgroups, std::size_t{0}, nullptr));
     check("setresgid", ::syscall(SYS_setresgid, id, id, id));
     check("setresuid", ::syscall(SYS_setresuid, id, id, id));
+  }
+
+  // The change of user drops them; but we may be a root that stays root, or a user who was given some. What the
+  // bounding set holds, root would get back at exec.
+  void drop_capabilities() const {
+    if (!launch_.drop_capabilities) return;
+    const auto is_bounding = [](unsigned long n) { return ::prctl(PR_CAPBSET_READ, n, 0, 0, 0); };
+    for (unsigned long n = 0; is_bounding(n) >= 0; ++n)
+      if (::prctl(PR_CAPBSET_DROP, n, 0, 0, 0) != 0 && ::geteuid() == 0 && is_bounding(n) == 1)
+        fail("drop root's capabilities");
+    ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    const __user_cap_data_struct none[2]{};
+    check("capset", ::syscall(SYS_capset, &header, none));
   }
 
   // After the change of user, which clears it.

@@ -33,7 +33,8 @@ struct Launch {
   std::vector<int> kept;  // of our own descriptors: those that the launched program (bubblewrap) reads itself
   std::vector<std::pair<int, rlimit>> limits;
   std::vector<Reachable> reachable;
-  uid_t uid = 0;                                      // 0: stay who we are
+  uid_t uid = 0;  // 0: stay who we are
+  bool drop_capabilities = false;
   UniqueFd landlock;                                  // optional
   const std::vector<sock_filter>* seccomp = nullptr;  // optional
 };

@@ -33,7 +33,7 @@ std::optional<Level> level_from(std::string_view name);
 /// What this machine offers, with the reason in words. Tried for real (a child is started), once per process.
 struct Support {
   Level level = Level::none;  // the highest that works
-  std::string why;            // "bubblewrap 0.8.0 with user namespaces", "no user namespaces: ..."
+  std::string why;            // "bubblewrap 0.8.0 with user namespaces", "bubblewrap does not work here: ..."
   std::string missing;        // what would raise the level, with the command that does it; empty at full
   std::string bubblewrap;     // path used, empty when none
   int landlock_abi = 0;       // 0: not available
@@ -49,7 +49,7 @@ struct Limits {
   double cpu_seconds = 0;              // per process; 0: none
   std::int64_t memory_bytes = 0;       // address space of each process; 0: none. Not applied in sanitizer builds
   std::int64_t file_bytes = 64 << 20;  // largest file
-  std::int64_t processes = 256;        // and threads, together. Not applied at level none to root
+  std::int64_t processes = 256;        // and threads, together. No limit for a root that stays root (level none)
   std::int64_t scratch_bytes =
       64 << 20;  // size of the private /tmp (full); reduced has no writable folder but `writable`
 };
@@ -61,10 +61,10 @@ enum class Profile {
   worker,    // threads only: no exec, no fork, no sockets, no ptrace, no new namespaces, no memfd
 };
 
-/// When we are root the program runs as a user of its own. A bind must therefore be readable by everybody (o+r; o+rx
-/// for folders and programs); a writable folder is given to that user (chown, not recursive). At level full the folders
-/// on the way to it may stay closed, at level reduced they may not (`first_closed_folder`). What a sandbox wrote is
-/// foreign: open it with O_NOFOLLOW.
+/// When we are root (and may change users) the program runs as a user of its own. A bind must therefore be readable by
+/// everybody (o+r; o+rx for folders and programs); a writable folder is given to that user (chown, not recursive). At
+/// level full the folders on the way to it may stay closed, at level reduced they may not (`first_closed_folder`). What
+/// a sandbox wrote is foreign: open it with O_NOFOLLOW.
 struct Bind {
   std::filesystem::path host;    // absolute
   std::filesystem::path inside;  // at level full, empty: as `host`; levels reduced and none use the host path

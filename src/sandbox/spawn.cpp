@@ -24,25 +24,26 @@ namespace {
 
 bool is_root() { return ::geteuid() == 0; }
 
-bool may_mount() {
+bool may(unsigned capability) {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   __user_cap_data_struct data[2]{};
-  return ::syscall(SYS_capget, &header, data) == 0 && (data[0].effective & (1u << CAP_SYS_ADMIN)) != 0;
+  return ::syscall(SYS_capget, &header, data) == 0 && (data[0].effective & (1u << capability)) != 0;
 }
 
 // A user that nobody has, another for each sandbox: limits on processes count per user, and no sandbox may signal
-// another. In a container that maps few users, one near the end of what it maps.
+// another. In a container that maps few users, one near the end of what it maps. 0: none to be had, the sandbox runs as
+// who we are.
 uid_t spare_uid() {
+  if (!is_root() || !may(CAP_SETUID) || !may(CAP_SETGID)) return 0;
   static std::atomic<unsigned> counter{0};
   const auto serial = static_cast<std::uint64_t>(::getpid()) * 64 + counter++ % 64;
   constexpr std::uint64_t kFirst = 990'000'000, kCount = 1'000'000'000;
   std::ifstream map("/proc/self/uid_map");
-  std::uint64_t highest = 0;
-  for (std::uint64_t inside, outside, count; map >> inside >> outside >> count;)
-    highest = std::max(highest, inside + count);
-  if (highest == 0 || highest > kFirst + kCount) return static_cast<uid_t>(kFirst + serial % kCount);
-  expect(highest > 8192, "container maps too few users");
-  return static_cast<uid_t>(highest - 4096 - serial % 4000);
+  std::uint64_t end = 0;
+  for (std::uint64_t inside, outside, count; map >> inside >> outside >> count;) end = std::max(end, inside + count);
+  if (end > kFirst + kCount) return static_cast<uid_t>(kFirst + serial % kCount);
+  if (end < 8192) return 0;
+  return static_cast<uid_t>(end - 4096 - serial % 4000);
 }
 
 // Links of /proc/PID/task: two and one per thread.
@@ -57,7 +58,7 @@ std::int64_t tasks_of_this_user() {
   return tasks;
 }
 
-std::vector<std::pair<int, rlimit>> limits_of(const Spec& spec) {
+std::vector<std::pair<int, rlimit>> limits_of(const Spec& spec, bool own_user) {
   std::vector<std::pair<int, rlimit>> limits;
   const auto lower = [&](__rlimit_resource resource, std::int64_t soft, std::int64_t slack = 0) {
     rlimit now{};
@@ -78,9 +79,7 @@ std::vector<std::pair<int, rlimit>> limits_of(const Spec& spec) {
 #ifndef KBH_SANITIZED  // AddressSanitizer reserves terabytes of addresses
   if (wanted.memory_bytes > 0) lower(RLIMIT_AS, wanted.memory_bytes);
 #endif
-  // The kernel counts the tasks of a user. Ours is new when we are root; otherwise we have others already. Two are
-  // bubblewrap's.
-  const bool own_user = is_root() && spec.level != Level::none;
+  // The kernel counts the tasks of a user, who may have others already. Two are bubblewrap's.
   lower(RLIMIT_NPROC, wanted.processes + 2 + (own_user ? 0 : tasks_of_this_user()));
   return limits;
 }
@@ -151,7 +150,9 @@ std::vector<fs::path> hosts_of(const Spec& spec) {
 }
 
 Child spawn_full(const Spec& spec, Launch launch) {
-  const bool staged = launch.uid != 0 && may_mount();
+  // The kernel lets its root write much below /proc, whatever the namespace (core_pattern, for one: tried).
+  if (is_root() && launch.uid == 0) fail(ErrorKind::machine, "root may not become another user here");
+  const bool staged = launch.uid != 0 && may(CAP_SYS_ADMIN);
   admit(spec, launch.uid != 0, !staged);
   auto sources = hosts_of(spec);
   if (staged) {
@@ -231,11 +232,12 @@ Child spawn_untested(const Spec& spec) {
   expect(!spec.argv.empty(), "argv names a program");
   Launch launch;
   arrange(launch, spec);
-  launch.limits = limits_of(spec);
-  if (is_root() && spec.level != Level::none) {
+  if (spec.level != Level::none) {
     launch.uid = spare_uid();
-    give_writable(spec, launch.uid);
+    launch.drop_capabilities = true;
   }
+  if (launch.uid != 0) give_writable(spec, launch.uid);
+  launch.limits = limits_of(spec, launch.uid != 0);
   if (spec.level == Level::full) return spawn_full(spec, std::move(launch));
   if (spec.level == Level::reduced) return spawn_reduced(spec, std::move(launch));
   return spawn_unconfined(spec, std::move(launch));

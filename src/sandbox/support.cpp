@@ -53,13 +53,13 @@ std::string how_to_get_user_namespaces() {
     return "user namespaces are switched off: sudo sysctl -w kernel.unprivileged_userns_clone=1";
   if (kernel_setting("/proc/sys/user/max_user_namespaces", 1) == 0)
     return "user namespaces are switched off: sudo sysctl -w user.max_user_namespaces=15000";
-  return "this container forbids namespaces: start it with --security-opt seccomp=unconfined --security-opt "
-         "apparmor=unconfined --security-opt systempaths=unconfined";
+  return "probably a container that forbids namespaces: start it with --security-opt seccomp=unconfined --security-opt "
+         "apparmor=unconfined --security-opt systempaths=unconfined, or become an ordinary user";
 }
 
 void explain_lack_of_full(Support& support, const std::string& reason) {
   if (!support.bubblewrap.empty()) {
-    support.why = "no user namespaces: " + reason;
+    support.why = "bubblewrap does not work here: " + reason;
     support.missing = how_to_get_user_namespaces();
   } else if (const char* chosen = std::getenv("KBH_BWRAP")) {
     support.why = fmt::format("KBH_BWRAP={} is not a program", chosen);
