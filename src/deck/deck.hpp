@@ -14,11 +14,11 @@ namespace kbh {
 struct DeckLimits {
   double build_seconds = 120;
   double create_seconds = 60;
-  double call_seconds = 10;       // one call of a submission
-  double grade_seconds = 600;     // the whole grade
-  std::int64_t memory_mib = 4096; // address space of the worker beyond the buffers it is given
-  std::int64_t processes = 256;   // threads
-  std::int64_t log_kib = 1024;    // kept of what a submission prints
+  double call_seconds = 10;        // one call of a submission
+  double grade_seconds = 600;      // the whole grade
+  std::int64_t memory_mib = 4096;  // address space of the worker beyond the buffers it is given
+  std::int64_t processes = 256;    // threads
+  std::int64_t log_kib = 1024;     // kept of what a submission prints
 };
 
 struct DeckSampling {
@@ -37,22 +37,23 @@ struct Deck {
   std::string name;
   std::string title;
   int version = 1;
-  std::string device;  // "cpu" or "cuda"
-  std::string status;  // empty, or why nothing can be graded on it ("no runner")
-  bool measured_peaks = false;  // peaks are the machine's measured ceilings (CPU decks)
+  std::string device;                         // "cpu" or "cuda"
+  std::string status;                         // empty, or why nothing can be graded on it ("no runner")
+  bool measured_peaks = false;                // peaks are the machine's measured ceilings (CPU decks)
   std::map<std::string, double> peak_tflops;  // by dtype name; empty with measured_peaks
   double bandwidth_gbs = 0;
   std::vector<std::string> lanes;
   DeckLimits limits;
   DeckSampling sampling;
   std::map<std::string, std::vector<DeckShape>> shapes;  // by problem id
-  std::string sha256;  // of the file
+  std::string sha256;                                    // of the file
 
   /// Error(usage) when the deck has no shapes for the problem.
   [[nodiscard]] const std::vector<DeckShape>& shapes_of(const Problem& problem) const;
 };
 
-/// Validates everything: unknown keys, types, ranges, shapes outside a problem's domain. Error(usage) names file, field, value, what was expected.
+/// Validates everything: unknown keys, types, ranges, shapes outside a problem's domain. Error(usage) names file,
+/// field, value, what was expected.
 Deck read_deck(const std::filesystem::path& file);
 
 /// By name, from `decks/` of the resource root. Error(usage) with the nearest name when there is none.

@@ -109,15 +109,15 @@ std::vector<DeckShape> shapes_from(const Section& problems, const Problem& probl
 
 }  // namespace
 
-Deck read_deck(const std::filesystem::path& path) {
-  const std::string file = path.string();
-  const std::string text = read_text(path);
-  const toml::table table = parse(text, file);
-  const Section top(table, "", file,
+Deck read_deck(const std::filesystem::path& file) {
+  const std::string name = file.string();
+  const std::string text = read_text(file);
+  const toml::table table = parse(text, name);
+  const Section top(table, "", name,
                     {"title", "version", "device", "status", "lanes", "measured_peaks", "bandwidth_gbs", "peak_tflops",
                      "limits", "sampling", "problems"});
   Deck deck;
-  deck.name = path.stem().string();
+  deck.name = file.stem().string();
   deck.title = top.text("title");
   deck.version = static_cast<int>(top.integer("version", 1, 1'000'000));
   deck.device = top.text_of("device", {"cpu", "cuda"});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -89,7 +90,8 @@ double Section::number(std::string_view key, double least, double most) const {
   const toml::node& node = at(key);
   // value<double>() would take a boolean too.
   const double value = node.is_number() ? node.value<double>().value_or(least - 1) : least - 1;
-  if (!(value >= least && value <= most)) refuse(key, fmt::format("a number from {} to {}", least, most));
+  if (std::isnan(value) || value < least || value > most)
+    refuse(key, fmt::format("a number from {} to {}", least, most));
   return value;
 }
 

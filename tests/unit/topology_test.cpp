@@ -71,6 +71,14 @@ TEST_F(FakeMachine, AFourthLevelIsTheLast) {
   EXPECT_EQ(read({0}).llc_bytes, 128 * kMiB);
 }
 
+TEST_F(FakeMachine, CachesOfInstructionsHoldNoData) {
+  cache(0, 0, 2, "Data", "1M", "0");
+  cache(0, 1, 2, "Instruction", "2M", "0");
+  cache(0, 2, 3, "Instruction", "64M", "0");
+  EXPECT_EQ(read({0}).l2_bytes, kMiB);
+  EXPECT_EQ(read({0}).llc_bytes, 32 * kMiB);
+}
+
 TEST_F(FakeMachine, SilentMachinesGetTheAssumedCache) {
   EXPECT_EQ(read({0}).llc_bytes, 32 * kMiB);
   cache(0, 0, 2, "Unified", "2M", "0");

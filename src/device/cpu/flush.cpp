@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 
@@ -17,19 +18,19 @@ constexpr std::size_t kLine = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 // Why blocks that are touched twice. Last-level caches of today resist scans: lines that were used more than once stay
-// when lines that are used once stream past. Share of 4 MiB of hot lines (half of them dirty) still cached after a
-// sweep, two cores of an EPYC (Zen 4), 32 MiB of level 3, lines timed one by one in random order; 0.3 to 0.8 % is the
-// floor of the method, which clflush reaches as well:
+// when lines that are used once stream past. Share of hot lines (dirty every other time) still cached after a sweep,
+// two cores of an EPYC (Zen 4), 32 MiB of level 3, lines timed one by one in random order; 0.3 to 0.8 % is the floor of
+// the method, which clflush reaches as well:
 //
-//   128 MiB written                               81 %     5.0 ms
-//   128 MiB written, then 128 MiB read             6 %     9.2 ms
-//   256 MiB written, then 256 MiB read             0.5 %  20.5 ms
-//   32 MiB in blocks of 8 MiB, each written+read   3 to 40 %  1.5 ms
-//   48 MiB in blocks of 16 MiB, the same           1 to 4 %  2.9 ms
-//   64 MiB in blocks of 4 to 16 MiB, the same      0.5 %   3.6 ms   <- twice the cache is enough
-//   64 MiB in blocks of 8 MiB, each read twice     0.6 %   2.8 ms   <- likewise, and leaves nothing dirty
+//   4 MiB hot        128 MiB written                                  81 %       5.0 ms
+//                    128 MiB written, then 128 MiB read                6 %       9.2 ms
+//                    256 MiB written, then 256 MiB read                0.5 %    20.5 ms
+//   2 to 16 MiB hot  32 MiB in blocks of 8 MiB, each written, read     3 to 40 % 1.5 ms
+//                    48 MiB in blocks of 16 MiB, the same              1 to 4 %  2.9 ms
+//                    64 MiB in blocks of 4 to 16 MiB, the same         0.5 %     3.6 ms  <- twice the cache is enough
+//                    64 MiB in blocks of 8 MiB, each read twice        0.6 %     2.8 ms   <- likewise, and clean
 //
-// So each half of the buffer empties the caches on its own; together they are the margin, at 6.3 ms.
+// So each half of the buffer empties the caches on its own; together they are the margin, at about 6 ms.
 constexpr std::int64_t kBufferPerCache = 4;
 
 /// Bytes that the caches hold, the larger of what the levels sum up to.
@@ -37,15 +38,19 @@ std::int64_t cache_bytes(const Topology& machine) { return std::max(machine.llc_
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-/// Anonymous memory in huge pages where the system has them: a sweep of 4 KiB pages spends a third on page walks.
+/// Anonymous memory, in huge pages where the system has them: a sweep then spends its time on lines, not on page walks.
 class HugeBuffer {
  public:
-  explicit HugeBuffer(std::size_t bytes) : mapped_(bytes + kHugePage), bytes_(bytes) {
-    memory_ = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  explicit HugeBuffer(std::size_t bytes)
+      : mapped_(bytes + kHugePage),
+        bytes_(bytes),
+        memory_(::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
     if (memory_ == MAP_FAILED)
       fail(ErrorKind::machine, "cannot map {} MiB to flush the caches with: {}: raise the memory limit", bytes >> 20,
            std::strerror(errno));
-    data_ = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(memory_), kHugePage));
+    void* aligned = memory_;
+    std::size_t room = mapped_;
+    data_ = static_cast<std::byte*>(std::align(kHugePage, bytes_, aligned, room));
     ::madvise(data_, bytes_, MADV_HUGEPAGE);  // advice: small pages serve as well, slower
   }
   HugeBuffer(const HugeBuffer&) = delete;
@@ -58,7 +63,7 @@ class HugeBuffer {
  private:
   std::size_t mapped_;
   std::size_t bytes_;
-  void* memory_ = nullptr;
+  void* memory_;
   std::byte* data_ = nullptr;
 };
 
@@ -107,9 +112,8 @@ CacheFlusher::CacheFlusher() {
   // All blocks together: a quarter of the last level, but beyond the second one, so that the second touch reaches the
   // last level.
   const std::int64_t blocks = std::max(machine.llc_bytes / 4, machine.l2_total_bytes * 3 / 2);
-  const std::size_t block = round_up(static_cast<std::size_t>((blocks + threads - 1) / threads), kLine);
-  const std::size_t per_thread =
-      static_cast<std::size_t>((kBufferPerCache * cache_bytes(machine) + threads - 1) / threads);
+  const auto block = round_up(static_cast<std::size_t>((blocks + threads - 1) / threads), kLine);
+  const auto per_thread = static_cast<std::size_t>((kBufferPerCache * cache_bytes(machine) + threads - 1) / threads);
   impl_ = std::make_unique<Impl>(machine, block, round_up(per_thread, 2 * block));
 }
 

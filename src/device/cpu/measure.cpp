@@ -101,7 +101,7 @@ class Bench {
   /// Powers of two up to the buffer's size.
   [[nodiscard]] std::vector<std::size_t> set_sizes() const {
     std::vector<std::size_t> sizes;
-    for (std::size_t bytes = static_cast<std::size_t>(kSmallestSet); bytes <= buffer_.bytes(); bytes *= 2)
+    for (auto bytes = static_cast<std::size_t>(kSmallestSet); bytes <= buffer_.bytes(); bytes *= 2)
       if (bytes >= team_.size() * 2 * kKernelGranule) sizes.push_back(bytes);
     return sizes;
   }
@@ -146,7 +146,7 @@ class Bench {
 
  private:
   static std::size_t buffer_bytes(const Topology& machine) {
-    std::size_t bytes = static_cast<std::size_t>(kLargestSet);
+    auto bytes = static_cast<std::size_t>(kLargestSet);
     while (bytes < static_cast<std::size_t>(4 * machine.llc_bytes)) bytes *= 2;
     // Beside it stand the flusher's buffer and everybody else.
     const auto most = static_cast<std::size_t>(std::max(machine.memory_bytes / 4, 4 * kSmallestSet));

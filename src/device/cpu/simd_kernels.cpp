@@ -40,7 +40,7 @@ KBH_INLINE void stream(std::byte* to, Vector words) {
 #pragma GCC target("avx2,fma")
 namespace avx2 {
 constexpr std::size_t kVectorBytes = 32;
-typedef std::uint64_t StreamWords __attribute__((vector_size(32), may_alias));
+using StreamWords = std::uint64_t __attribute__((vector_size(32), may_alias));
 KBH_INLINE void stream(std::byte* to, StreamWords words) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<__m256i>(words));
 }
@@ -52,7 +52,7 @@ KBH_INLINE void stream(std::byte* to, StreamWords words) {
 #pragma GCC target("avx512f")
 namespace avx512 {
 constexpr std::size_t kVectorBytes = 64;
-typedef std::uint64_t StreamWords __attribute__((vector_size(64), may_alias));
+using StreamWords = std::uint64_t __attribute__((vector_size(64), may_alias));
 KBH_INLINE void stream(std::byte* to, StreamWords words) {
   _mm512_stream_si512(reinterpret_cast<__m512i*>(to), reinterpret_cast<__m512i>(words));
 }

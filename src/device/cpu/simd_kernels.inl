@@ -1,9 +1,9 @@
 // The loops of simd_kernels.hpp, once per instruction set: included by simd_kernels.cpp inside a namespace that defines
 // kVectorBytes and stream(). Vectors are the compiler's own, so that the same lines serve every architecture.
 
-typedef std::uint64_t Words __attribute__((vector_size(kVectorBytes), may_alias));
-typedef float Floats __attribute__((vector_size(kVectorBytes)));
-typedef double Doubles __attribute__((vector_size(kVectorBytes)));
+using Words = std::uint64_t __attribute__((vector_size(kVectorBytes), may_alias));
+using Floats = float __attribute__((vector_size(kVectorBytes)));
+using Doubles = double __attribute__((vector_size(kVectorBytes)));
 
 constexpr std::size_t kStep = 256;  // bytes of one stream per turn: four lines
 constexpr std::size_t kVectorsPerStep = kStep / kVectorBytes;
