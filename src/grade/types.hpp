@@ -70,7 +70,7 @@ struct ShapeTiming {
   std::vector<Sample> samples;
   double median_us = 0;      // of worker_us
   Interval interval_us;      // of the median, within this run
-  double grader_us = 0;      // median of grader_us
+  double grader_us = 0;      // 10 % quantile of the samples' grader_us: what the call cost where nothing disturbed it
   double batch_us = 0;       // per call, slope over batch sizes on the grader's clock
   double speed_spread = 0;   // (p90 - p10) / median of probe_ns
   bool clocks_agree = true;

@@ -87,7 +87,7 @@ class Session {
   std::string log();
   [[nodiscard]] bool log_truncated() const;
 
-  /// Median time of an empty call on our clock.
+  /// What an empty call costs on our clock (10 % quantile of the calibration).
   [[nodiscard]] double empty_call_us() const;
   [[nodiscard]] pid_t worker_pid() const;
 
