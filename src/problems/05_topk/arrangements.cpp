@@ -70,9 +70,10 @@ void many_infinities(const Data& data) {
 }
 
 void half_minus_infinity(const Data& data) {
-  fill_each(data.x, data.stream(), [](const philox::Words& words, std::size_t) {
-    return (words.v[1] & 1u) != 0 ? -kInfinity : philox::normal(words.v[0]);
-  });
+  // The lowest bit of a normal is as good as a coin.
+  nominal(data);
+  for (float& value : data.x)
+    if ((philox::to_bits(value) & 1u) != 0) value = -kInfinity;
 }
 
 void mostly_minus_infinity(const Data& data) {
@@ -188,9 +189,8 @@ void kth_tie(const Data& data) {
   // k - 1 winners, about half of the rest tied at the k-th value, the others below.
   Random random = data.random("places");
   const float tie = random.uniform(1, 2);
-  fill_each(data.x, data.stream(), [&](const philox::Words& words, std::size_t) {
-    return (words.v[0] & 1u) != 0 ? tie : tie - 0.25f - philox::uniform(words.v[1]);
-  });
+  fill_uniform(data.x, data.stream(), 0, 1);
+  for (float& u : data.x) u = u < 0.5f ? tie : tie - u;
   for (std::int64_t r = 0; r < data.size.batch; ++r) {
     std::vector<std::int64_t> positions = random_positions(random, data.size.n, data.size.k);
     data.row(r)[index(positions.back())] = tie;
@@ -200,18 +200,19 @@ void kth_tie(const Data& data) {
 }
 
 void low_then_high(const Data& data) {
-  const auto n = static_cast<std::size_t>(data.size.n);
-  fill_each(data.x, data.stream(), [n](const philox::Words& words, std::size_t i) {
-    return philox::uniform(words.v[0]) + (i % n < n / 2 ? 0.0f : 2.0f);
-  });
+  fill_uniform(data.x, data.stream(), 0, 1);
+  for (std::int64_t r = 0; r < data.size.batch; ++r)
+    for (float& value : data.row(r).subspan(index(data.size.n / 2))) value += 2;
 }
 
 void small_then_large(const Data& data) {
-  const auto n = static_cast<std::size_t>(data.size.n);
-  fill_each(data.x, data.stream(), [n](const philox::Words& words, std::size_t i) {
-    const float z = philox::normal(words.v[0]);
-    return i % n < kTile ? 0x1p-6f * z : 16 + z;
-  });
+  nominal(data);
+  for (std::int64_t r = 0; r < data.size.batch; ++r) {
+    const std::span<float> row = data.row(r);
+    const std::size_t small = index(std::min(kTile, data.size.n));
+    for (float& value : row.first(small)) value *= 0x1p-6f;
+    for (float& value : row.subspan(small)) value += 16;
+  }
 }
 
 void first_wins(const Data& data) {

@@ -1,7 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
-#include <initializer_list>
 
 #include "problems/05_topk/fills.hpp"
 
@@ -67,9 +67,14 @@ void all_negative(const Data& data) {
 
 void heavy_tails(const Data& data) {
   // The ratio of two normals is Cauchy; normal() is never 0, so the ratio is finite.
-  fill_each(data.x, data.stream(), [](const philox::Words& words, std::size_t) {
-    return philox::normal(words.v[0]) / philox::normal(words.v[1]);
-  });
+  nominal(data);
+  std::array<float, 4096> divisors;
+  const std::uint64_t stream = data.stream("divisor");
+  for (std::size_t begin = 0; begin < data.x.size(); begin += divisors.size()) {
+    const std::span<float> block = data.x.subspan(begin, std::min(divisors.size(), data.x.size() - begin));
+    fill_normal(std::span(divisors).first(block.size()), stream, begin);
+    for (std::size_t i = 0; i < block.size(); ++i) block[i] /= divisors[i];
+  }
 }
 
 void uniform(const Data& data) { fill_uniform(data.x, data.stream(), 0, 1); }
