@@ -97,6 +97,7 @@ Json to_json(const Score& score) {
     shapes.push_back({{"shape", to_json(s.shape)},
                       {"regime", name_of(s.regime)},
                       {"time_us", s.time_us},
+                      {"bounded_by_grader_clock", s.bounded},
                       {"interval_us", {s.interval_us.low, s.interval_us.high}},
                       {"gbs", s.gbs},
                       {"gflops", s.gflops},

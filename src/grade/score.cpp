@@ -5,8 +5,15 @@
 namespace kbh {
 namespace {
 
-// What the slope over batches may differ from a single call by (architecture section 7).
-constexpr double kBatchSlackUs = 1;
+// What our clock may read above a call's true cost (architecture section 7).
+constexpr double kClockSlackUs = 1;
+
+/// The least that a call can have cost by our own clock, whatever the worker claims: the smaller of the slope over batches
+/// and of the cold samples' floor, since a busy machine inflates either.
+double least_cost_us(const ShapeTiming& timing) {
+  if (timing.batch_us <= 0) return timing.grader_us;
+  return std::min(timing.batch_us, timing.grader_us);
+}
 
 ShapeScore score_shape(const Problem& problem, const ShapeTiming& timing,
                        const cpu::Ceilings& ceilings) {
@@ -14,7 +21,8 @@ ShapeScore score_shape(const Problem& problem, const ShapeTiming& timing,
   ShapeScore score;
   score.shape = timing.shape;
   score.regime = timing.regime;
-  score.time_us = std::max(timing.median_us, timing.batch_us - kBatchSlackUs);
+  score.time_us = std::max(timing.median_us, least_cost_us(timing) - kClockSlackUs);
+  score.bounded = score.time_us > timing.median_us;
   score.interval_us = timing.interval_us;
   const double seconds = score.time_us * 1e-6;
   score.gbs = work.min_bytes / seconds * 1e-9;

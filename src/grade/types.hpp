@@ -86,7 +86,8 @@ struct TimingReport {
 struct ShapeScore {
   Shape shape;
   Regime regime = Regime::memory;
-  double time_us = 0;  // what is scored: max(cold median, batch bound)
+  double time_us = 0;  // what is scored: max(cold median, least cost by our own clock)
+  bool bounded = false;  // the latter was larger
   Interval interval_us;
   double gbs = 0;      // min_bytes / time
   double gflops = 0;

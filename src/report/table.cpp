@@ -88,6 +88,10 @@ std::string notes_of(const Grade& grade) {
                          grade.ceilings ? grade.ceilings->measured_at : "?");
   if (grade.score && grade.score->ceilings_stale)
     notes += "ceilings stale: a shape is faster than the measured ceiling even after measuring again\n";
+  if (grade.score)
+    for (const ShapeScore& s : grade.score->shapes)
+      if (s.bounded)
+        notes += fmt::format("{}: the grader's own clock ({:.1f} us) counts, the worker claimed less\n", s.shape.text(), s.time_us);
   if (grade.timing)
     for (const ShapeTiming& t : grade.timing->shapes)
       if (t.speed_spread > 0.1)
