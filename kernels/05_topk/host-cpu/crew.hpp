@@ -56,8 +56,9 @@ class Crew {
 
   void help(int member) {
     leave_callers_processor();
-    for (uint32_t seen = 0;; seen = epoch_.load()) {
+    for (uint32_t seen = 0;;) {
       epoch_.wait(seen);
+      seen = epoch_.load();
       if (stop_) return;
       // Announced first, asked second: run() closes first and counts second, so one of the two sees the other.
       busy_.fetch_add(1);

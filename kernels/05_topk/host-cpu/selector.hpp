@@ -35,19 +35,15 @@ class Selector {
   void scan(const float* x, int64_t n, int64_t first, const float* stream_end) {
     const int64_t groups = n / kGroup;
     stream_maxima(x, groups, stream_end);
+    rank_maxima(groups);
     raise_floor(groups);
-
-    // Backwards: rising rows would otherwise renew all k with every few groups.
-    for (int64_t i = n - 1; i >= groups * kGroup; --i)
-      if (x[i] >= floor_) add(make_key(x[i], first + i));
-    for (int64_t word = (groups + kGroup - 1) / kGroup - 1; word >= 0; --word) {
-      for (uint64_t bits = at_least(&maxima_[word * kGroup], floor_); bits != 0;) {
-        const int64_t bit = 63 - std::countl_zero(bits);
-        bits ^= uint64_t{1} << bit;
-        const int64_t g = word * kGroup + bit;
-        look_into(x + g * kGroup, first + g * kGroup);
-      }
+    look_into_greatest(x, groups, first);
+    for (int64_t g = 0; g < groups; g += kGroup) {
+      for (uint64_t bits = at_least(&maxima_[g], floor_); bits != 0; bits &= bits - 1)
+        look_into(x, g + std::countr_zero(bits), first);
     }
+    for (int64_t i = groups * kGroup; i < n; ++i)
+      if (x[i] >= floor_) add(make_key(x[i], first + i));
   }
 
   void add(Key key) {
@@ -93,17 +89,21 @@ class Selector {
     for (g = groups; g % kGroup != 0; ++g) maxima_[g] = std::numeric_limits<float>::quiet_NaN();
   }
 
+  void rank_maxima(int64_t groups) {
+    least_ = std::numeric_limits<int32_t>::max();
+    greatest_ = std::numeric_limits<int32_t>::min();
+    for (int64_t g = 0; g < groups; ++g) {
+      ranks_[g] = rank_of(maxima_[g]);
+      least_ = std::min(least_, ranks_[g]);
+      greatest_ = std::max(greatest_, ranks_[g]);
+    }
+  }
+
   /// The floor becomes (nearly) the k-th greatest maximum, when that is higher. Bisection, because counting is a few
   /// vector instructions and takes the same time for any order of the data.
   void raise_floor(int64_t groups) {
     if (groups < k_) return;
-    int32_t least = std::numeric_limits<int32_t>::max(), greatest = std::numeric_limits<int32_t>::min();
-    for (int64_t g = 0; g < groups; ++g) {
-      ranks_[g] = rank_of(maxima_[g]);
-      least = std::min(least, ranks_[g]);
-      greatest = std::max(greatest, ranks_[g]);
-    }
-    int32_t low = std::max(least, rank_of(floor_)), high = greatest;
+    int32_t low = std::max(least_, rank_of(floor_)), high = greatest_;
     const int64_t enough = k_ + k_ / 4 + 2;
     int64_t passing = passing_groups(groups, low);
     if (passing < k_) return;
@@ -126,9 +126,24 @@ class Selector {
     return count;
   }
 
-  void look_into(const float* x, int64_t first) {
-    for (uint64_t bits = at_least(x, floor_); bits != 0; bits &= bits - 1) {
-      const int i = std::countr_zero(bits);
+  /// In rising or falling data the group of the greatest maximum holds most of the best: when half of it passes, the
+  /// floor that it leaves shuts out the other groups. Looked into in any other order, each would renew all k.
+  void look_into_greatest(const float* x, int64_t groups, int64_t first) {
+    for (int64_t g = 0; g < groups; g += kGroup) {
+      const uint64_t bits = at_least(&maxima_[g], float_of(greatest_));
+      if (bits == 0) continue;
+      const int64_t greatest = g + std::countr_zero(bits), before = count_;
+      look_into(x, greatest, first);
+      if (count_ - before >= kGroup / 2) prune();
+      maxima_[greatest] = std::numeric_limits<float>::quiet_NaN();  // done
+      return;
+    }
+  }
+
+  /// Keeps what passes of group g of the segment.
+  void look_into(const float* x, int64_t g, int64_t first) {
+    for (uint64_t bits = at_least(x + g * kGroup, floor_); bits != 0; bits &= bits - 1) {
+      const int64_t i = g * kGroup + std::countr_zero(bits);
       keys_[static_cast<size_t>(count_++)] = make_key(x[i], first + i);
     }
     if (count_ + kGroup > static_cast<int64_t>(keys_.size())) prune();
@@ -164,6 +179,7 @@ class Selector {
   std::vector<Key> keys_;
   float maxima_[kSegment / kGroup];   // of the groups of the segment at hand
   int32_t ranks_[kSegment / kGroup];  // the same, for the bisection
+  int32_t least_ = 0, greatest_ = 0;  // of ranks_
 };
 
 }  // namespace topk
