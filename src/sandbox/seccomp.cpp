@@ -25,11 +25,11 @@ using Names = std::span<const char* const>;
 constexpr const char* kAlways[] = {
     // files
     "access", "chdir", "close", "close_range", "copy_file_range", "creat", "dup", "dup2", "dup3", "faccessat",
-    "faccessat2", "fadvise64", "fallocate", "fchdir", "fcntl", "fdatasync", "flock", "fstat", "fstatfs", "fsync",
-    "ftruncate", "getcwd", "getdents", "getdents64", "lseek", "lstat", "mkdir", "mkdirat", "newfstatat", "open",
-    "openat", "openat2", "pipe", "pipe2", "pread64", "preadv", "preadv2", "pwrite64", "pwritev", "pwritev2", "read",
-    "readahead", "readlink", "readlinkat", "readv", "rename", "renameat", "renameat2", "rmdir", "sendfile", "stat",
-    "statfs", "statx", "umask", "unlink", "unlinkat", "write", "writev",
+    "faccessat2", "fadvise64", "fallocate", "fchdir", "fdatasync", "flock", "fstat", "fstatfs", "fsync", "ftruncate",
+    "getcwd", "getdents", "getdents64", "lseek", "lstat", "mkdir", "mkdirat", "newfstatat", "open", "openat", "openat2",
+    "pipe", "pipe2", "pread64", "preadv", "preadv2", "pwrite64", "pwritev", "pwritev2", "read", "readahead", "readlink",
+    "readlinkat", "readv", "rename", "renameat", "renameat2", "rmdir", "sendfile", "stat", "statfs", "statx", "umask",
+    "unlink", "unlinkat", "write", "writev",
     // memory
     "brk", "get_mempolicy", "madvise", "mbind", "membarrier", "mincore", "mlock", "mlock2", "mmap", "mprotect",
     "mremap", "msync", "munlock", "munlockall", "munmap", "set_mempolicy",
@@ -64,11 +64,16 @@ constexpr const char* kUntilRestricted[] = {"execve",
                                             "tgkill",
                                             "wait4"};
 
-constexpr const char* kStartPrograms[] = {
-    "chmod",     "execve", "execveat", "fchmod", "fchmodat",  "fork",   "link",  "linkat", "setpgid", "symlink",
-    "symlinkat", "tgkill", "truncate", "utime",  "utimensat", "utimes", "vfork", "wait4",  "waitid"};
+constexpr const char* kStartPrograms[] = {"chmod", "execve",    "execveat", "fchmod",    "fchmodat", "fork",
+                                          "link",  "linkat",    "symlink",  "symlinkat", "tgkill",   "truncate",
+                                          "utime", "utimensat", "utimes",   "vfork",     "wait4",    "waitid"};
 
-constexpr unsigned long kQuestions[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIOCLEX, FIONCLEX, FIONBIO};
+// What ioctl, fcntl and prctl may be asked for.
+constexpr unsigned long kDeviceQuestions[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIOCLEX, FIONCLEX, FIONBIO};
+// Not F_SETOWN and F_SETSIG: together they make the kernel send any signal to any process of the user.
+constexpr int kFileQuestions[] = {F_DUPFD,     F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,      F_GETFL,
+                                  F_SETFL,     F_GETLK,         F_SETLK,     F_SETLKW,     F_OFD_GETLK,
+                                  F_OFD_SETLK, F_OFD_SETLKW,    F_GET_SEALS, F_GETPIPE_SZ, F_SETPIPE_SZ};
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #endif
@@ -110,7 +115,7 @@ class Filter {
   }
 
   template <typename T>
-  void allow_first(const char* name, unsigned argument, std::span<const T> values) {
+  void allow_values(const char* name, unsigned argument, std::span<const T> values) {
     for (const T value : values) allow(name, scmp_arg_cmp{argument, SCMP_CMP_EQ, static_cast<scmp_datum_t>(value), 0});
   }
 
@@ -130,8 +135,9 @@ class Filter {
 Filter base(Profile profile) {
   Filter filter;
   filter.allow(kAlways);
-  filter.allow_first<unsigned long>("ioctl", 1, kQuestions);
-  filter.allow_first<int>("prctl", 0, kOwnAttributes);
+  filter.allow_values<unsigned long>("ioctl", 1, kDeviceQuestions);
+  filter.allow_values<int>("fcntl", 1, kFileQuestions);
+  filter.allow_values<int>("prctl", 0, kOwnAttributes);
   filter.allow("prlimit64", scmp_arg_cmp{2, SCMP_CMP_EQ, 0, 0});  // reading
   if (profile == Profile::compiler) {
     filter.allow(kStartPrograms);
@@ -159,7 +165,7 @@ std::vector<sock_filter> compiled(const Filter& filter) {
 std::vector<sock_filter> compile_launch(Profile profile) {
   Filter filter = base(profile);
   filter.allow(kUntilRestricted);
-  filter.allow_first<int>("prctl", 0, kRestrictions);
+  filter.allow_values<int>("prctl", 0, kRestrictions);
   return compiled(filter);
 }
 

@@ -359,6 +359,15 @@ Outcome queue_signal_to_parent() {
   return outcome(syscall(SYS_rt_sigqueueinfo, getppid(), 0, &info), "signal 0");
 }
 
+Outcome signal_through_file() {  // the owner of a file gets its SIGIO, or the signal that F_SETSIG names
+  int ends[2];
+  if (pipe(ends) != 0) return denied(errno);
+  const Outcome result = outcome(fcntl(ends[0], F_SETOWN, getppid()), "made the parent the owner of a pipe");
+  close(ends[0]);
+  close(ends[1]);
+  return result;
+}
+
 // --- More processes, longer life -------------------------------------------------------------------------------------
 
 Outcome started(pid_t pid) {
@@ -595,6 +604,7 @@ constexpr Act kActs[] = {
     {"kill_own_group", kill_own_group},
     {"kill_thread_of_parent", kill_thread_of_parent},
     {"queue_signal_to_parent", queue_signal_to_parent},
+    {"signal_through_file", signal_through_file},
     {"fork", fork_once},
     {"clone3", clone3_once},
     {"fork_bomb", fork_bomb},
