@@ -55,7 +55,7 @@ class Crew {
   }
 
   void help(int member) {
-    leave_callers_processor();
+    allow_every_processor();
     for (uint32_t seen = 0;;) {
       epoch_.wait(seen);
       seen = epoch_.load();
@@ -72,7 +72,7 @@ class Crew {
   }
 
   /// A thread inherits the affinity of its creator, which may be pinned. Refused in some sandboxes: no harm.
-  static void leave_callers_processor() {
+  static void allow_every_processor() {
     cpu_set_t any;
     CPU_ZERO(&any);
     for (int processor = 0; processor < CPU_SETSIZE; ++processor) CPU_SET(processor, &any);

@@ -73,7 +73,7 @@ class Selector {
 
  private:
   static constexpr int64_t kRankSort = 96;  // more keys than this are sorted with std::sort
-  static constexpr int64_t kAhead = 1024;   // floats between reading and prefetching
+  static constexpr int64_t kAhead = 1024;   // floats between reading and prefetching: one page
 
   /// Fills maxima_; behind the last group stand NaN up to the end of the word, which no floor lets pass.
   void stream_maxima(const float* x, int64_t groups, const float* stream_end) {
@@ -158,7 +158,7 @@ class Selector {
   }
 
   /// Keys are distinct, so the number of greater ones is a key's place. Quadratic, but no branch depends on the data:
-  /// 42 keys take 0.1 us, std::sort with its mispredictions 0.5.
+  /// 42 keys are written in 0.14 us; with std::sort and its mispredictions it was 0.48.
   void rank_sort() {
     using Keys = Key __attribute__((vector_size(64)));
     constexpr int64_t kLanes = sizeof(Keys) / sizeof(Key);

@@ -86,7 +86,8 @@ class TopK {
   }
 
  private:
-  static constexpr int64_t kBytesPerHelper = 2 << 20;  // less is read before a helper is awake
+  // A helper starts 45 to 130 us after the call on a virtual machine; one thread reads 2 MiB in about 100 us.
+  static constexpr int64_t kBytesPerHelper = 2 << 20;
 
   /// Scans runs of segments until none is left.
   void work(Member& member) {
