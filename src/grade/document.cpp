@@ -80,6 +80,7 @@ Json to_json(const ShapeTiming& timing) {
           {"grader_us", timing.grader_us},
           {"batch_us", timing.batch_us},
           {"clocks_agree", timing.clocks_agree},
+          {"disagreeing_samples", timing.disagreeing},
           {"speed_spread", timing.speed_spread},
           {"attempts", timing.attempts},
           {"samples", samples}};

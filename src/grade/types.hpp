@@ -74,6 +74,7 @@ struct ShapeTiming {
   double batch_us = 0;       // per call, slope over batch sizes on the grader's clock
   double speed_spread = 0;   // (p90 - p10) / median of probe_ns
   bool clocks_agree = true;
+  int disagreeing = 0;       // samples whose claim our clock contradicts
   int attempts = 1;
 };
 
