@@ -68,9 +68,9 @@ typedef struct kbh_dim {
 } kbh_dim;
 
 typedef struct kbh_context {
-  uint32_t abi;     /* KBH_HOST_ABI */
-  int32_t device;   /* kbh_device */
-  int32_t threads;  /* processors this process may run on (CPU decks) */
+  uint32_t abi;    /* KBH_HOST_ABI */
+  int32_t device;  /* kbh_device */
+  int32_t threads; /* processors this process may run on (CPU decks) */
   int32_t n_dims;
   const kbh_dim* dims;
   const kbh_tensor* state; /* weights and other data given once; empty for most problems */

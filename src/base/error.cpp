@@ -14,8 +14,7 @@ void fail_errno(const std::string& what) {
 
 void expect(bool condition, const char* message, std::source_location where) {
   if (condition) return;
-  std::fprintf(stderr, "kbh: internal contract broken at %s:%u: %s\n", where.file_name(),
-               where.line(), message);
+  std::fprintf(stderr, "kbh: internal contract broken at %s:%u: %s\n", where.file_name(), where.line(), message);
   std::abort();
 }
 

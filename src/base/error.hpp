@@ -40,7 +40,6 @@ template <typename... Args>
 [[noreturn]] void fail_errno(const std::string& what);
 
 /// A contract between our own functions. Prints file, line and message, then aborts.
-void expect(bool condition, const char* message,
-            std::source_location where = std::source_location::current());
+void expect(bool condition, const char* message, std::source_location where = std::source_location::current());
 
 }  // namespace kbh

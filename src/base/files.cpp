@@ -28,9 +28,7 @@ void fsync_folder(const fs::path& folder) {
   if (fd) ::fsync(fd.get());  // some file systems refuse; the rename itself already happened
 }
 
-fs::path parent_of(const fs::path& path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
+fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 }  // namespace
 
@@ -56,8 +54,7 @@ void write_atomic(const fs::path& path, std::string_view content) {
     write_all(fd.get(), content, path);
     ::fchmod(fd.get(), 0644);
     if (::fsync(fd.get()) != 0) fail_errno(fmt::format("cannot sync {}", path.string()));
-    if (::rename(temporary.c_str(), path.c_str()) != 0)
-      fail_errno(fmt::format("cannot rename to {}", path.string()));
+    if (::rename(temporary.c_str(), path.c_str()) != 0) fail_errno(fmt::format("cannot rename to {}", path.string()));
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
@@ -77,8 +74,7 @@ void append_line(const fs::path& path, std::string_view line) {
 std::vector<fs::path> list_files(const fs::path& root) {
   std::vector<fs::path> files;
   for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator(); ++it)
-    if (it->symlink_status().type() == fs::file_type::regular)
-      files.push_back(fs::relative(it->path(), root));
+    if (it->symlink_status().type() == fs::file_type::regular) files.push_back(fs::relative(it->path(), root));
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -97,8 +93,7 @@ fs::path resource_root() {
     if (is_root(p)) return p;
     if (p == p.parent_path()) break;
   }
-  fail(ErrorKind::machine,
-       "cannot find decks/ and include/ beside {}: set KBH_ROOT to the folder that holds them",
+  fail(ErrorKind::machine, "cannot find decks/ and include/ beside {}: set KBH_ROOT to the folder that holds them",
        executable_path().string());
 }
 
@@ -115,7 +110,8 @@ fs::path cache_dir() {
   }
   std::error_code error;
   fs::create_directories(dir, error);
-  if (error) fail(ErrorKind::machine, "cannot create the cache folder {}: {} (set KBH_CACHE)", dir.string(), error.message());
+  if (error)
+    fail(ErrorKind::machine, "cannot create the cache folder {}: {} (set KBH_CACHE)", dir.string(), error.message());
   // Compiled submissions are trusted from here: nobody else may write into it.
   struct stat info {};
   if (::stat(dir.c_str(), &info) != 0 || info.st_uid != ::geteuid())

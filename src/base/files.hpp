@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 /// Whole content. Error(usage) with path and reason when it cannot be read.
 std::string read_text(const fs::path& path);
 
-/// Write to a temporary name in the same folder, fsync, rename, fsync the folder. Error(internal) names path and reason.
+/// Write to a temporary name in the same folder, fsync, rename, fsync the folder. Error(internal) names path and
+/// reason.
 void write_atomic(const fs::path& path, std::string_view content);
 
 /// Append one line and fsync. Used for logs that must survive a kill.

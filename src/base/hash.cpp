@@ -30,9 +30,7 @@ std::string to_hex(std::span<const std::uint8_t> bytes) {
 
 std::string sha256_file(const std::filesystem::path& path) { return sha256_hex(read_text(path)); }
 
-std::uint64_t fingerprint(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
+std::uint64_t fingerprint(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 std::string random_bytes(std::size_t n) {
   std::string bytes(n, '\0');

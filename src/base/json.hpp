@@ -2,15 +2,17 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+
+#include <nlohmann/json.hpp>
 
 namespace kbh {
 
 using Json = nlohmann::ordered_json;
 
-/// Parses a document that must carry `"schema": schema`. Error(usage) names the source, the place and what was expected.
+/// Parses a document that must carry `"schema": schema`. Error(usage) names the source, the place and what was
+/// expected.
 Json parse_document(std::string_view text, std::string_view schema, const std::string& source);
 
 /// Pretty text with a final newline, invalid UTF-8 replaced.

@@ -15,8 +15,8 @@ struct Interval {
   double high = 0;
 };
 
-/// Distribution-free interval of the median at 95 % (order statistics of the binomial with p = 1/2). With fewer than six
-/// samples no such interval exists; the range is returned.
+/// Distribution-free interval of the median at 95 % (order statistics of the binomial with p = 1/2). With fewer than
+/// six samples no such interval exists; the range is returned.
 Interval median_interval(std::span<const double> samples);
 
 /// exp(mean(log x)). Aborts when a value is not positive, returns 0 for an empty span.

@@ -1,9 +1,10 @@
 // kbh ceilings: what this machine can do, measured.
+#include "device/cpu/ceilings.hpp"
+
 #include <fmt/core.h>
 
 #include "cli/cli.hpp"
 #include "cli/terminal.hpp"
-#include "device/cpu/ceilings.hpp"
 #include "report/table.hpp"
 
 namespace kbh::cli {
@@ -21,7 +22,8 @@ std::string size_text(std::int64_t bytes) {
 int print(const CeilingsArguments& arguments) {
   Terminal terminal(false);
   const Progress progress = terminal.progress();
-  const cpu::Ceilings c = cpu::ceilings(arguments.again, [&](std::string_view line) { progress.note(std::string(line)); });
+  const cpu::Ceilings c =
+      cpu::ceilings(arguments.again, [&](std::string_view line) { progress.note(std::string(line)); });
   terminal.clear();
   if (arguments.json) return fmt::print("{}", to_text(cpu::to_json(c))), 0;
   Table table{{"working set", "read GB/s", "write GB/s", "copy GB/s", "cold read GB/s"},
@@ -31,9 +33,10 @@ int print(const CeilingsArguments& arguments) {
     table.rows.push_back({size_text(p.bytes), fmt::format("{:.1f}", p.read_gbs), fmt::format("{:.1f}", p.write_gbs),
                           fmt::format("{:.1f}", p.copy_gbs), fmt::format("{:.1f}", p.cold_read_gbs)});
   fmt::print("{}, {} threads, measured {}\n\n{}\n", c.model, c.threads, c.measured_at, table.text());
-  for (const auto& [dtype, gflops] : c.peak_gflops) fmt::print("fused multiply-add {}: {:.1f} GFLOP/s\n", dtype, gflops);
-  fmt::print("memory read: {:.1f} GB/s\ncall floor (wake a sleeping pool and join it): {:.1f} us\n", c.memory_read_gbs(),
-             c.call_floor_us);
+  for (const auto& [dtype, gflops] : c.peak_gflops)
+    fmt::print("fused multiply-add {}: {:.1f} GFLOP/s\n", dtype, gflops);
+  fmt::print("memory read: {:.1f} GB/s\ncall floor (wake a sleeping pool and join it): {:.1f} us\n",
+             c.memory_read_gbs(), c.call_floor_us);
   return 0;
 }
 

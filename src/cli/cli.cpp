@@ -10,8 +10,9 @@ namespace kbh::cli {
 Cli::Cli() : app("kbh: is a kernel right, how fast is it, how far from the hardware's limit, and honestly so?", "kbh") {
   app.set_version_flag("--version", KBH_VERSION);
   app.require_subcommand(0, 1);
-  app.footer("Exit codes: 0 passed, 1 graded but not passed, 2 wrong usage, 3 this machine cannot, 4 our fault.\n"
-             "Each verb has examples: kbh VERB --help. First steps: kbh doctor; kbh problems; kbh new --help");
+  app.footer(
+      "Exit codes: 0 passed, 1 graded but not passed, 2 wrong usage, 3 this machine cannot, 4 our fault.\n"
+      "Each verb has examples: kbh VERB --help. First steps: kbh doctor; kbh problems; kbh new --help");
 }
 
 CLI::App* Cli::verb(const std::string& name, const std::string& about, const std::string& examples) {

@@ -1,9 +1,10 @@
 // The command line: one file per verb, each adding itself to the app. A verb returns its exit code.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+
+#include <CLI/CLI.hpp>
 
 namespace kbh::cli {
 
@@ -18,8 +19,8 @@ struct Cli {
   void on(CLI::App* verb, std::function<int()> run);
 };
 
-void add_grade(Cli& cli);       // grade, check, bench
-void add_problems(Cli& cli);    // problems, lint-problem
+void add_grade(Cli& cli);     // grade, check, bench
+void add_problems(Cli& cli);  // problems, lint-problem
 void add_new(Cli& cli);
 void add_doctor(Cli& cli);
 void add_ceilings(Cli& cli);

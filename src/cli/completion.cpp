@@ -41,7 +41,8 @@ std::string names_of(const std::vector<Verb>& verbs) {
 
 std::string bash(const std::vector<Verb>& verbs) {
   std::string cases;
-  for (const Verb& verb : verbs) cases += fmt::format("    {}) words=\"{}\" ;;\n", verb.name, fmt::join(verb.options, " "));
+  for (const Verb& verb : verbs)
+    cases += fmt::format("    {}) words=\"{}\" ;;\n", verb.name, fmt::join(verb.options, " "));
   return fmt::format(R"sh(# kbh completion for bash: eval "$(kbh completion bash)"
 _kbh() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} words=""

@@ -26,9 +26,12 @@ struct Finding {
 
 std::string_view name_of(Status status) {
   switch (status) {
-    case Status::ok: return "ok";
-    case Status::note: return "note";
-    case Status::missing: return "MISSING";
+    case Status::ok:
+      return "ok";
+    case Status::note:
+      return "note";
+    case Status::missing:
+      return "MISSING";
   }
   return "?";
 }
@@ -84,8 +87,10 @@ Finding worker() {
 
 Finding gpu() {
   const bool driver = fs::exists("/dev/nvidiactl");
-  return {"gpu", Status::note,
-          driver ? "an NVIDIA driver is loaded; this build grades on CPU decks only" : "no NVIDIA device: CPU decks only", ""};
+  return {
+      "gpu", Status::note,
+      driver ? "an NVIDIA driver is loaded; this build grades on CPU decks only" : "no NVIDIA device: CPU decks only",
+      ""};
 }
 
 int doctor(bool json) {
@@ -103,7 +108,8 @@ int doctor(bool json) {
     fmt::print("{}", to_text({{"schema", "kbh.doctor/1"}, {"able", able}, {"findings", list}}));
   } else {
     fmt::print("kbh {}\n\n{}\n{}\n", KBH_VERSION, table.text(),
-               able ? "ready: kbh grade kernels/05_topk/host-cpu --problem 05_topk --deck cpu" : "not ready: see MISSING above");
+               able ? "ready: kbh grade kernels/05_topk/host-cpu --problem 05_topk --deck cpu"
+                    : "not ready: see MISSING above");
   }
   return able ? 0 : 3;
 }
@@ -112,8 +118,9 @@ int doctor(bool json) {
 
 void add_doctor(Cli& cli) {
   static bool json = false;
-  CLI::App* verb = cli.verb("doctor", "Devices, compiler, sandbox level, folders; what is missing and how to install it",
-                            "  kbh doctor\n  kbh doctor --json");
+  CLI::App* verb =
+      cli.verb("doctor", "Devices, compiler, sandbox level, folders; what is missing and how to install it",
+               "  kbh doctor\n  kbh doctor --json");
   verb->add_flag("--json", json, "machine-readable");
   cli.on(verb, [] { return doctor(json); });
 }

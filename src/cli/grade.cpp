@@ -21,7 +21,8 @@ const Problem& problem_of(const GradeArguments& arguments, const fs::path& submi
   for (const fs::path& part : fs::absolute(submission))
     for (const Problem& problem : all_problems())
       if (part == problem.id) return problem;
-  fail(ErrorKind::usage, "which problem does {} solve? Say --problem ID (`kbh problems` lists them)", submission.string());
+  fail(ErrorKind::usage, "which problem does {} solve? Say --problem ID (`kbh problems` lists them)",
+       submission.string());
 }
 
 sandbox::Level level_of(const GradeArguments& arguments) {
@@ -38,7 +39,8 @@ sandbox::Level level_of(const GradeArguments& arguments) {
   }
   if (support.level == sandbox::Level::none)
     fail(ErrorKind::machine,
-         "no sandbox on this machine: {}. {} To run foreign code without one anyway, say --no-sandbox; the record will say so",
+         "no sandbox on this machine: {}. {} To run foreign code without one anyway, say --no-sandbox; the record will "
+         "say so",
          support.why, support.missing);
   return support.level;
 }
@@ -52,7 +54,8 @@ Seed seed_from_hex(const std::string& hex) {
   if (hex.size() != 32) bad();
   Seed seed;
   for (std::size_t i = 0; i < hex.size(); i += 2) {
-    if (std::isxdigit(static_cast<unsigned char>(hex[i])) == 0 || std::isxdigit(static_cast<unsigned char>(hex[i + 1])) == 0)
+    if (std::isxdigit(static_cast<unsigned char>(hex[i])) == 0 ||
+        std::isxdigit(static_cast<unsigned char>(hex[i + 1])) == 0)
       bad();
     seed += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
   }
@@ -64,7 +67,8 @@ void check_lane(const Submission& submission, const Deck& deck) {
   if (std::find(deck.lanes.begin(), deck.lanes.end(), lane) != deck.lanes.end()) return;
   std::string lanes;
   for (const std::string& one : deck.lanes) lanes += (lanes.empty() ? "" : ", ") + one;
-  fail(ErrorKind::usage, "{} is for the {} lane; deck {} takes: {} (submission.cpp with the C ABI of include/kbh/host.h)",
+  fail(ErrorKind::usage,
+       "{} is for the {} lane; deck {} takes: {} (submission.cpp with the C ABI of include/kbh/host.h)",
        submission.main().path.string(), lane, deck.name, lanes);
 }
 
@@ -93,13 +97,15 @@ int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& 
   const std::size_t shapes = deck.shapes_of(problem).size();
   if (arguments.shape >= 0) {
     if (static_cast<std::size_t>(arguments.shape) >= shapes)
-      fail(ErrorKind::usage, "--shape {}: deck {} has shapes 0 to {} for {}", arguments.shape, deck.name, shapes - 1, problem.id);
+      fail(ErrorKind::usage, "--shape {}: deck {} has shapes 0 to {} for {}", arguments.shape, deck.name, shapes - 1,
+           problem.id);
     options.shape = static_cast<std::size_t>(arguments.shape);
   }
   std::optional<Lane> lane;
   if (!arguments.lane.empty()) {
     lane = lane_from(arguments.lane);
-    if (!lane) fail(ErrorKind::usage, "--lane {}: expected host (sealed and python come with GPU decks)", arguments.lane);
+    if (!lane)
+      fail(ErrorKind::usage, "--lane {}: expected host (sealed and python come with GPU decks)", arguments.lane);
   }
   Submission submission = read_submission(path, lane);
   check_lane(submission, deck);
@@ -108,7 +114,10 @@ int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& 
   for (const std::string& id : clean_store(arguments.store))
     say(terminal, fmt::format("{}/{} was interrupted; it is marked so now", arguments.store, id));
   const RunFolder folder(arguments.store, name_for(problem, path));
-  GradeContext context{problem, deck, options, terminal.progress(),
+  GradeContext context{problem,
+                       deck,
+                       options,
+                       terminal.progress(),
                        [&](const std::string& name, const std::string& content) { folder.save(name, content); },
                        std::chrono::steady_clock::now() +
                            std::chrono::milliseconds(static_cast<std::int64_t>(deck.limits.grade_seconds * 1e3))};
@@ -176,18 +185,21 @@ void add_grade(Cli& cli) {
   add_common(grade_verb, grade_arguments);
   cli.on(grade_verb, [] { return grade_all(grade_arguments); });
 
-  CLI::App* check_verb = cli.verb("check", "Correctness only: every shape, case and neighbour, no timing",
-                                  "  kbh check my -p 05_topk\n  kbh check my -p 05_topk --seed 0123456789abcdef0123456789abcdef");
+  CLI::App* check_verb =
+      cli.verb("check", "Correctness only: every shape, case and neighbour, no timing",
+               "  kbh check my -p 05_topk\n  kbh check my -p 05_topk --seed 0123456789abcdef0123456789abcdef");
   add_common(check_verb, check_arguments);
   cli.on(check_verb, [] { return grade_all(check_arguments); });
 
-  CLI::App* bench_verb = cli.verb("bench", "Timing only; every timed output is still compared. Not a grade",
-                                  "  kbh bench my -p 05_topk --shape 0\n  kbh bench --watch my/submission.cpp -p 05_topk");
+  CLI::App* bench_verb =
+      cli.verb("bench", "Timing only; every timed output is still compared. Not a grade",
+               "  kbh bench my -p 05_topk --shape 0\n  kbh bench --watch my/submission.cpp -p 05_topk");
   add_common(bench_verb, bench_arguments);
   bench_verb->get_option("submission")->required(false);
   bench_verb->add_option("--shape", bench_arguments.shape, "only this shape (0, 1, ... in the order of the deck)");
   bench_verb->add_option("--watch", bench_arguments.watch, "compile and time one shape on every save of this file");
-  bench_verb->add_option("--watch-runs", bench_arguments.watch_runs, "with --watch: stop after this many runs")->group("");
+  bench_verb->add_option("--watch-runs", bench_arguments.watch_runs, "with --watch: stop after this many runs")
+      ->group("");
   cli.on(bench_verb, [] {
     if (!bench_arguments.watch.empty()) return watch(bench_arguments);
     if (bench_arguments.submissions.empty()) fail(ErrorKind::usage, "bench: name a submission, or --watch FILE");

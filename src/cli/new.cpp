@@ -28,8 +28,8 @@ std::string readme_of(const Problem& problem, const NewArguments& a, const Deck&
       "    kbh bench --watch {}/submission.cpp --problem {}  # one shape, on every save\n"
       "    kbh grade {} --problem {} --deck {}               # the grade\n\n"
       "The contract is `include/kbh/host.h`; `kbh problems {}` prints tensors and cases.\n",
-      problem.title, a.lane, problem.summary, problem.domain, problem.tolerance, deck.name, shapes, a.folder, problem.id,
-      deck.name, a.folder, problem.id, a.folder, problem.id, deck.name, problem.id);
+      problem.title, a.lane, problem.summary, problem.domain, problem.tolerance, deck.name, shapes, a.folder,
+      problem.id, deck.name, a.folder, problem.id, a.folder, problem.id, deck.name, problem.id);
 }
 
 int make(const NewArguments& a) {

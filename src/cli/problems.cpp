@@ -30,10 +30,18 @@ std::string_view role_name(Role role) {
 Json to_json(const Problem& problem) {
   Json cases = Json::array();
   for (const Case& c : problem.cases) cases.push_back({{"name", c.name}, {"about", c.about}});
-  return {{"id", problem.id},           {"title", problem.title},       {"aliases", problem.aliases},
-          {"version", problem.version}, {"summary", problem.summary},   {"domain", problem.domain},
-          {"tolerance", problem.tolerance}, {"dims", problem.dims},     {"flops_formula", problem.flops_formula},
-          {"bytes_formula", problem.bytes_formula}, {"forbidden", problem.forbidden}, {"cases", cases}};
+  return {{"id", problem.id},
+          {"title", problem.title},
+          {"aliases", problem.aliases},
+          {"version", problem.version},
+          {"summary", problem.summary},
+          {"domain", problem.domain},
+          {"tolerance", problem.tolerance},
+          {"dims", problem.dims},
+          {"flops_formula", problem.flops_formula},
+          {"bytes_formula", problem.bytes_formula},
+          {"forbidden", problem.forbidden},
+          {"cases", cases}};
 }
 
 void print_list() {
@@ -62,7 +70,8 @@ void print_shapes(const Problem& problem, const Deck& deck) {
                           shapes[i].regime == Regime::memory ? "memory" : "compute",
                           fmt::format("{:.0f}", work.min_bytes), fmt::format("{:.3g}", work.flops)});
   }
-  fmt::print("shapes on deck {} (and their neighbours inside the domain are checked too):\n{}\n", deck.name, table.text());
+  fmt::print("shapes on deck {} (and their neighbours inside the domain are checked too):\n{}\n", deck.name,
+             table.text());
 }
 
 void print_one(const Problem& problem, const Deck& deck) {
@@ -109,10 +118,12 @@ int lint(const LintArguments& arguments) {
 
 void add_problems(Cli& cli) {
   static ProblemsArguments problems_arguments;
-  CLI::App* problems_verb = cli.verb("problems", "List the problems, or print one: tensors, domain, rule, cases, shapes",
-                                     "  kbh problems\n  kbh problems 05 --deck cpu\n  kbh problems --json");
+  CLI::App* problems_verb =
+      cli.verb("problems", "List the problems, or print one: tensors, domain, rule, cases, shapes",
+               "  kbh problems\n  kbh problems 05 --deck cpu\n  kbh problems --json");
   problems_verb->add_option("id", problems_arguments.id, "id, alias or number");
-  problems_verb->add_option("--deck,-d", problems_arguments.deck, "deck whose shapes are printed")->capture_default_str();
+  problems_verb->add_option("--deck,-d", problems_arguments.deck, "deck whose shapes are printed")
+      ->capture_default_str();
   problems_verb->add_flag("--json", problems_arguments.json, "machine-readable");
   cli.on(problems_verb, [] { return problems(problems_arguments); });
 

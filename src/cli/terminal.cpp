@@ -1,11 +1,10 @@
 #include "cli/terminal.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-
-#include <fmt/core.h>
 
 namespace kbh::cli {
 

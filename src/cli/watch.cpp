@@ -86,14 +86,15 @@ int watch(const GradeArguments& arguments) {
   options.level = level_of(arguments);
   options.shape = static_cast<std::size_t>(std::max(0, arguments.shape));
   if (*options.shape >= deck.shapes_of(problem).size())
-    fail(ErrorKind::usage, "--shape {}: deck {} has {} shapes", *options.shape, deck.name, deck.shapes_of(problem).size());
+    fail(ErrorKind::usage, "--shape {}: deck {} has {} shapes", *options.shape, deck.name,
+         deck.shapes_of(problem).size());
 
   Terminal terminal(arguments.quiet);
   const GradeContext context{problem, deck, options, terminal.progress(), nullptr};
   const SaveWatcher watcher(file);
   Workbench workbench;
-  fmt::print(stderr, "kbh: watching {}; every save compiles it and times {} (not a grade); ctrl-c ends\n", file.string(),
-             deck.shapes_of(problem)[*options.shape].shape.text());
+  fmt::print(stderr, "kbh: watching {}; every save compiles it and times {} (not a grade); ctrl-c ends\n",
+             file.string(), deck.shapes_of(problem)[*options.shape].shape.text());
   for (int runs = 1;; ++runs) {
     try {
       const Grade result = grade(context, read_submission(submission_of(file), std::nullopt), workbench);

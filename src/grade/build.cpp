@@ -1,8 +1,8 @@
-#include "grade/stages.hpp"
+#include <fmt/core.h>
 
 #include <sstream>
 
-#include <fmt/core.h>
+#include "grade/stages.hpp"
 
 namespace kbh {
 namespace {
@@ -22,14 +22,14 @@ std::vector<std::string> first_lines(const std::string& text, std::size_t count)
 StageResult<host::BuildResult> build_stage(const GradeContext& context, const Submission& submission) {
   StageResult<host::BuildResult> result;
   result.report = host::build(submission, context.options.level, context.deck.limits);
-  if (context.save)
-    context.save("build.log", fmt::format("$ {}\n{}", result.report.command, result.report.log));
+  if (context.save) context.save("build.log", fmt::format("$ {}\n{}", result.report.command, result.report.log));
   if (result.report.ok) return result;
   Finding finding;
   finding.stage = Stage::build;
   finding.verdict = result.report.timed_out ? Verdict::timed_out : Verdict::build_failed;
-  finding.what = result.report.timed_out ? fmt::format("the compiler took more than {:g} s", context.deck.limits.build_seconds)
-                                         : "the submission does not compile";
+  finding.what = result.report.timed_out
+                     ? fmt::format("the compiler took more than {:g} s", context.deck.limits.build_seconds)
+                     : "the submission does not compile";
   finding.details = first_lines(result.report.log, kShownLines);
   finding.next = "the whole log is build.log of the record";
   result.finding = finding;

@@ -1,8 +1,8 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <random>
-
-#include <fmt/core.h>
 
 #include "grade/stages.hpp"
 #include "grade/verify.hpp"
@@ -101,8 +101,8 @@ class Checker {
     CallReport call;
     if (const auto failure = session_.call(slots, &call)) return stop(finding_of(*failure, Stage::check, where)), false;
     if (auto overrun = check_canaries(session_, slot, Stage::check, where)) return stop(*overrun), false;
-    CheckedCall checked{draw.data->name, shape, listed, draw.trial, changed,
-                        compare_slot(context_.problem, shape, session_, slot)};
+    CheckedCall checked{draw.data->name, shape,   listed,
+                        draw.trial,      changed, compare_slot(context_.problem, shape, session_, slot)};
     const bool pass = checked.comparison.pass;
     if (!pass) wrong_.push_back(wrong_output(Stage::check, where, checked.comparison, context_.problem));
     report_.calls.push_back(std::move(checked));
@@ -118,9 +118,8 @@ class Checker {
     finding_ = wrong_.front();
     if (wrong_.size() > 1) finding_->details.push_back("further wrong answers:");
     for (std::size_t i = 1; i < wrong_.size(); ++i) finding_->details.push_back("  " + wrong_[i].what);
-    const bool only_neighbours = std::all_of(report_.calls.begin(), report_.calls.end(), [](const CheckedCall& c) {
-      return !c.listed || c.comparison.pass;
-    });
+    const bool only_neighbours = std::all_of(report_.calls.begin(), report_.calls.end(),
+                                             [](const CheckedCall& c) { return !c.listed || c.comparison.pass; });
     if (only_neighbours) finding_->details.push_back("label: listed shapes only (every listed shape was right so far)");
   }
 

@@ -25,7 +25,8 @@ Json to_json(const Finding& finding) {
 Json to_json(const Submission& submission) {
   Json files = Json::array();
   for (const SourceFile& file : submission.files)
-    files.push_back({{"path", file.path.string()}, {"bytes", file.content.size()}, {"sha256", sha256_hex(file.content)}});
+    files.push_back(
+        {{"path", file.path.string()}, {"bytes", file.content.size()}, {"sha256", sha256_hex(file.content)}});
   return {{"origin", submission.origin.string()},
           {"lane", name_of(submission.lane)},
           {"sha256", submission.sha256},
@@ -34,12 +35,8 @@ Json to_json(const Submission& submission) {
 }
 
 Json to_json(const host::BuildResult& build) {
-  return {{"ok", build.ok},
-          {"cached", build.cached},
-          {"compiler", build.compiler},
-          {"command", build.command},
-          {"seconds", build.seconds},
-          {"artifact_sha256", build.artifact_sha256}};
+  return {{"ok", build.ok},           {"cached", build.cached},   {"compiler", build.compiler},
+          {"command", build.command}, {"seconds", build.seconds}, {"artifact_sha256", build.artifact_sha256}};
 }
 
 Json to_json(const Evidence& evidence) {
@@ -62,7 +59,8 @@ Json to_json(const CheckReport& check) {
     one["worst"] = call.comparison.worst;
     if (!call.comparison.pass) one["bad"] = call.comparison.bad;
     if (const auto& m = call.comparison.mismatch)
-      one["mismatch"] = {{"output", m->output}, {"index", m->index}, {"expected", m->expected}, {"got", m->got}, {"rule", m->rule}};
+      one["mismatch"] = {
+          {"output", m->output}, {"index", m->index}, {"expected", m->expected}, {"got", m->got}, {"rule", m->rule}};
     calls.push_back(std::move(one));
   }
   return {{"passed", passed}, {"total", check.calls.size()}, {"calls", calls}};
@@ -71,7 +69,8 @@ Json to_json(const CheckReport& check) {
 Json to_json(const ShapeTiming& timing) {
   Json samples = Json::array();
   for (const Sample& s : timing.samples)
-    samples.push_back({{"worker_us", s.worker_us}, {"grader_us", s.grader_us}, {"probe_ns", s.probe_ns}, {"slot", s.slot}});
+    samples.push_back(
+        {{"worker_us", s.worker_us}, {"grader_us", s.grader_us}, {"probe_ns", s.probe_ns}, {"slot", s.slot}});
   return {{"shape", to_json(timing.shape)},
           {"regime", name_of(timing.regime)},
           {"median_us", timing.median_us},
@@ -118,9 +117,12 @@ Json to_json(const Score& score) {
 
 std::string_view name_of(Mode mode) {
   switch (mode) {
-    case Mode::grade: return "grade";
-    case Mode::check: return "check";
-    case Mode::bench: return "bench";
+    case Mode::grade:
+      return "grade";
+    case Mode::check:
+      return "check";
+    case Mode::bench:
+      return "bench";
   }
   return "?";
 }

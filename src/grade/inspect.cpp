@@ -19,8 +19,9 @@ StageResult<Evidence> inspect_stage(const GradeContext&, const Submission& submi
     return name.starts_with("_Z") && name.find("kbh_run") != std::string::npos;
   });
   if (mangled != exported.end()) finding.details.push_back("it exports " + *mangled + " (a C++ name)");
-  finding.next = "#include <kbh/host.h> and define: int kbh_run(void* self, const kbh_tensor* inputs, int32_t n_inputs, "
-                 "const kbh_tensor* outputs, int32_t n_outputs, void* stream)";
+  finding.next =
+      "#include <kbh/host.h> and define: int kbh_run(void* self, const kbh_tensor* inputs, int32_t n_inputs, "
+      "const kbh_tensor* outputs, int32_t n_outputs, void* stream)";
   result.finding = finding;
   return result;
 }

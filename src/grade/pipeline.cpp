@@ -29,9 +29,7 @@ std::int64_t shared_bytes(const GradeContext& context) {
 
 Seed seed_from_system() { return random_bytes(16); }
 
-std::string hex(const Seed& seed) {
-  return to_hex({reinterpret_cast<const std::uint8_t*>(seed.data()), seed.size()});
-}
+std::string hex(const Seed& seed) { return to_hex({reinterpret_cast<const std::uint8_t*>(seed.data()), seed.size()}); }
 
 class Pipeline {
  public:

@@ -8,15 +8,14 @@ namespace {
 // What our clock may read above a call's true cost (architecture section 7).
 constexpr double kClockSlackUs = 1;
 
-/// The least that a call can have cost by our own clock, whatever the worker claims: the smaller of the slope over batches
-/// and of the cold samples' floor, since a busy machine inflates either.
+/// The least that a call can have cost by our own clock, whatever the worker claims: the smaller of the slope over
+/// batches and of the cold samples' floor, since a busy machine inflates either.
 double least_cost_us(const ShapeTiming& timing) {
   if (timing.batch_us <= 0) return timing.grader_us;
   return std::min(timing.batch_us, timing.grader_us);
 }
 
-ShapeScore score_shape(const Problem& problem, const ShapeTiming& timing,
-                       const cpu::Ceilings& ceilings) {
+ShapeScore score_shape(const Problem& problem, const ShapeTiming& timing, const cpu::Ceilings& ceilings) {
   const Work work = problem.work(timing.shape);
   ShapeScore score;
   score.shape = timing.shape;
@@ -32,8 +31,7 @@ ShapeScore score_shape(const Problem& problem, const ShapeTiming& timing,
   const double peak_gflops = peak == ceilings.peak_gflops.end() ? 0 : peak->second;
   const double compute_us = peak_gflops > 0 ? work.flops / peak_gflops * 1e-3 : 0;
   const double memory_us = work.min_bytes / ceilings.memory_read_gbs() * 1e-3;
-  const double cold_us =
-      work.min_bytes / ceilings.cold_read_gbs_at(static_cast<std::int64_t>(work.min_bytes)) * 1e-3;
+  const double cold_us = work.min_bytes / ceilings.cold_read_gbs_at(static_cast<std::int64_t>(work.min_bytes)) * 1e-3;
   score.roofline_us = std::max(compute_us, memory_us);
   score.roofline_fraction = score.roofline_us / score.time_us;
   score.attainable_fraction = (ceilings.call_floor_us + std::max(compute_us, cold_us)) / score.time_us;
@@ -52,8 +50,7 @@ double mean_of(const std::vector<ShapeScore>& shapes, double ShapeScore::*field)
 
 }  // namespace
 
-Score score_stage(const Deck& deck, const Problem& problem, const TimingReport& timing,
-                  const cpu::Ceilings& ceilings) {
+Score score_stage(const Deck& deck, const Problem& problem, const TimingReport& timing, const cpu::Ceilings& ceilings) {
   Score score;
   for (const ShapeTiming& shape : timing.shapes) score.shapes.push_back(score_shape(problem, shape, ceilings));
   score.peak_fraction = mean_of(score.shapes, &ShapeScore::upstream_fraction);

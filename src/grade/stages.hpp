@@ -33,7 +33,6 @@ StageResult<TimingReport> time_stage(const GradeContext& context, const Seed& se
 std::optional<Finding> audit_stage(const TimingReport& timing);
 
 /// score.cpp
-Score score_stage(const Deck& deck, const Problem& problem, const TimingReport& timing,
-                  const cpu::Ceilings& ceilings);
+Score score_stage(const Deck& deck, const Problem& problem, const TimingReport& timing, const cpu::Ceilings& ceilings);
 
 }  // namespace kbh

@@ -20,8 +20,9 @@ constexpr int kPilotSamples = 3;
 // The clocks of a process with foreign code are claims; ours sees wake-ups and scheduling too (architecture section 7).
 constexpr double kClockShare = 1.25;
 constexpr double kClockSlackUs = 50;
-// Scheduling delays only ever add, to any sample: near the floor a busy machine accuses nobody, and real work cannot hide
-// below it. Who forges some samples only is not called suspect but gains nothing: least_cost_us of score.cpp is our clock.
+// Scheduling delays only ever add, to any sample: near the floor a busy machine accuses nobody, and real work cannot
+// hide below it. Who forges some samples only is not called suspect but gains nothing: least_cost_us of score.cpp is
+// our clock.
 constexpr double kClockQuantile = 0.1;
 constexpr int kAttempts = 2;
 
@@ -31,7 +32,11 @@ class ShapeTimer {
  public:
   ShapeTimer(const GradeContext& context, const Seed& seed, Session& session, cpu::CacheFlusher& flusher,
              const DeckShape& deck_shape)
-      : context_(context), seed_(seed), session_(session), flusher_(flusher), shape_(deck_shape.shape),
+      : context_(context),
+        seed_(seed),
+        session_(session),
+        flusher_(flusher),
+        shape_(deck_shape.shape),
         random_(std::random_device{}()) {
     timing_.shape = deck_shape.shape;
     timing_.regime = deck_shape.regime;
@@ -118,8 +123,8 @@ class ShapeTimer {
     for (int i = 0; i < kPilotSamples; ++i)
       if (!take_sample(&sample)) return false;
     const double each = seconds_since(begin) / kPilotSamples;
-    const int count = std::clamp(static_cast<int>(sampling.seconds_per_shape / each), sampling.min_samples,
-                                 sampling.max_samples);
+    const int count =
+        std::clamp(static_cast<int>(sampling.seconds_per_shape / each), sampling.min_samples, sampling.max_samples);
     for (int i = 0; i < count; ++i) {
       if (!take_sample(&sample)) return false;
       timing_.samples.push_back(sample);

@@ -1,4 +1,5 @@
-// What the stages hand to each other. Each stage is a function of the former structs; each can be read alone in the record.
+// What the stages hand to each other. Each stage is a function of the former structs; each can be read alone in the
+// record.
 #pragma once
 
 #include <chrono>
@@ -68,13 +69,13 @@ struct ShapeTiming {
   Shape shape;
   Regime regime = Regime::memory;
   std::vector<Sample> samples;
-  double median_us = 0;      // of worker_us
-  Interval interval_us;      // of the median, within this run
-  double grader_us = 0;      // 10 % quantile of the samples' grader_us: what the call cost where nothing disturbed it
-  double batch_us = 0;       // per call, slope over batch sizes on the grader's clock
-  double speed_spread = 0;   // (p90 - p10) / median of probe_ns
+  double median_us = 0;     // of worker_us
+  Interval interval_us;     // of the median, within this run
+  double grader_us = 0;     // 10 % quantile of the samples' grader_us: what the call cost where nothing disturbed it
+  double batch_us = 0;      // per call, slope over batch sizes on the grader's clock
+  double speed_spread = 0;  // (p90 - p10) / median of probe_ns
   bool clocks_agree = true;
-  int disagreeing = 0;       // samples whose claim our clock contradicts
+  int disagreeing = 0;  // samples whose claim our clock contradicts
   int attempts = 1;
 };
 
@@ -87,10 +88,10 @@ struct TimingReport {
 struct ShapeScore {
   Shape shape;
   Regime regime = Regime::memory;
-  double time_us = 0;  // what is scored: max(cold median, least cost by our own clock)
+  double time_us = 0;    // what is scored: max(cold median, least cost by our own clock)
   bool bounded = false;  // the latter was larger
   Interval interval_us;
-  double gbs = 0;      // min_bytes / time
+  double gbs = 0;  // min_bytes / time
   double gflops = 0;
   double roofline_us = 0;
   double upstream_fraction = 0;
@@ -113,7 +114,7 @@ struct GradeOptions {
   Mode mode = Mode::grade;
   sandbox::Level level = sandbox::Level::full;
   std::optional<Lane> lane;
-  Seed seed;                       // empty: drawn after the build
+  Seed seed;                         // empty: drawn after the build
   std::optional<std::size_t> shape;  // only this one (not a grade)
 };
 

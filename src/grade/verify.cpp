@@ -40,10 +40,18 @@ Finding finding_of(const Failure& failure, Stage stage, const std::string& where
   if (!where.empty()) finding.details.push_back("at " + where);
   finding.details.insert(finding.details.end(), failure.details.begin(), failure.details.end());
   switch (failure.kind) {
-    case Failure::Kind::crashed: finding.verdict = Verdict::crashed; break;
-    case Failure::Kind::timed_out: finding.verdict = Verdict::timed_out; break;
-    case Failure::Kind::rejected: finding.verdict = Verdict::rejected; break;
-    case Failure::Kind::infra: finding.verdict = Verdict::infra; break;
+    case Failure::Kind::crashed:
+      finding.verdict = Verdict::crashed;
+      break;
+    case Failure::Kind::timed_out:
+      finding.verdict = Verdict::timed_out;
+      break;
+    case Failure::Kind::rejected:
+      finding.verdict = Verdict::rejected;
+      break;
+    case Failure::Kind::infra:
+      finding.verdict = Verdict::infra;
+      break;
   }
   return finding;
 }
@@ -52,14 +60,15 @@ Finding wrong_output(Stage stage, const std::string& where, const Comparison& co
   Finding finding;
   finding.verdict = Verdict::incorrect;
   finding.stage = stage;
-  finding.what = fmt::format("wrong answer at {}: {} of {} elements are wrong", where, comparison.bad, comparison.total);
+  finding.what =
+      fmt::format("wrong answer at {}: {} of {} elements are wrong", where, comparison.bad, comparison.total);
   if (const auto& m = comparison.mismatch) {
     finding.details.push_back(
         fmt::format("{}[{}]: got {}, expected {}", m->output, fmt::join(m->index, ", "), m->got, m->expected));
     finding.details.push_back("rule: " + m->rule);
   }
-  finding.next = fmt::format("`kbh problems {}` prints the domain and the rule; `kbh check` repeats this without timing",
-                             problem.id);
+  finding.next = fmt::format(
+      "`kbh problems {}` prints the domain and the rule; `kbh check` repeats this without timing", problem.id);
   return finding;
 }
 

@@ -1,5 +1,5 @@
-// One call of a submission, from fresh data to a verdict on its outputs. Used by check and time alike, so that what is timed
-// is judged by the same code as what is checked.
+// One call of a submission, from fresh data to a verdict on its outputs. Used by check and time alike, so that what is
+// timed is judged by the same code as what is checked.
 #pragma once
 
 #include "grade/types.hpp"

@@ -1,10 +1,10 @@
 #include "inspect/tripwires.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
-
-#include <fmt/core.h>
 
 namespace kbh {
 namespace {
@@ -15,15 +15,24 @@ struct Tripwire {
 };
 
 constexpr std::array kTripwires = {
-    Tripwire{"reads a clock", "clock_gettime"},     Tripwire{"reads a clock", "gettimeofday"},
-    Tripwire{"reads a clock", "rdtsc"},             Tripwire{"loads code at run time", "dlopen"},
-    Tripwire{"loads code at run time", "dlsym"},    Tripwire{"starts a process", "execve"},
-    Tripwire{"starts a process", "fork"},           Tripwire{"starts a process", "posix_spawn"},
-    Tripwire{"starts a process", "popen"},          Tripwire{"opens files", "fopen"},
-    Tripwire{"opens files", "openat"},              Tripwire{"uses the network", "socket"},
-    Tripwire{"inspects processes", "ptrace"},       Tripwire{"inspects processes", "process_vm_readv"},
-    Tripwire{"changes page protection", "mprotect"}, Tripwire{"ends the process", "_exit"},
-    Tripwire{"handles signals", "sigaction"},       Tripwire{"makes system calls itself", "syscall"},
+    Tripwire{"reads a clock", "clock_gettime"},
+    Tripwire{"reads a clock", "gettimeofday"},
+    Tripwire{"reads a clock", "rdtsc"},
+    Tripwire{"loads code at run time", "dlopen"},
+    Tripwire{"loads code at run time", "dlsym"},
+    Tripwire{"starts a process", "execve"},
+    Tripwire{"starts a process", "fork"},
+    Tripwire{"starts a process", "posix_spawn"},
+    Tripwire{"starts a process", "popen"},
+    Tripwire{"opens files", "fopen"},
+    Tripwire{"opens files", "openat"},
+    Tripwire{"uses the network", "socket"},
+    Tripwire{"inspects processes", "ptrace"},
+    Tripwire{"inspects processes", "process_vm_readv"},
+    Tripwire{"changes page protection", "mprotect"},
+    Tripwire{"ends the process", "_exit"},
+    Tripwire{"handles signals", "sigaction"},
+    Tripwire{"makes system calls itself", "syscall"},
 };
 
 bool is_word_at(std::string_view text, std::size_t at, std::size_t length) {

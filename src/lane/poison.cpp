@@ -37,7 +37,8 @@ void poison(const TensorView& tensor, std::uint64_t salt) {
       return fill<std::uint32_t>(tensor, salt, [](std::uint64_t n) { return 0x80000000U | (n & 0x00FFFFFFU); });
     case DType::i8:
     case DType::u8:
-    case DType::boolean: return fill<std::uint8_t>(tensor, salt, [](std::uint64_t n) { return n | 0x80U; });
+    case DType::boolean:
+      return fill<std::uint8_t>(tensor, salt, [](std::uint64_t n) { return n | 0x80U; });
   }
 }
 

@@ -1,9 +1,9 @@
 // What the grader and the worker say to each other.
 //
-// Two channels. A unix stream socket carries length-prefixed JSON (and file descriptors) for everything that is not timed.
-// A shared page carries "go" and "done" of calls, as futexes, so that no system call but the wake-up lies between the
-// grader's clock and the submission. Everything the worker writes is a claim: the grader copies it out, checks its range,
-// and never decides on it alone.
+// Two channels. A unix stream socket carries length-prefixed JSON (and file descriptors) for everything that is not
+// timed. A shared page carries "go" and "done" of calls, as futexes, so that no system call but the wake-up lies
+// between the grader's clock and the submission. Everything the worker writes is a claim: the grader copies it out,
+// checks its range, and never decides on it alone.
 #pragma once
 
 #include <atomic>
@@ -38,8 +38,8 @@ struct Control {
   // Claims of the worker:
   std::int64_t begin_ns[kMaxBatch];  // CLOCK_MONOTONIC
   std::int64_t end_ns[kMaxBatch];
-  std::int32_t status[kMaxBatch];    // what kbh_run returned
-  std::int32_t fault_signal;         // set by the fault handler
+  std::int32_t status[kMaxBatch];  // what kbh_run returned
+  std::int32_t fault_signal;       // set by the fault handler
   std::uint64_t fault_address;
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
@@ -53,8 +53,8 @@ struct Received {
   std::int32_t sender_pid = 0;  // as the kernel says, when the socket has SO_PASSCRED
 };
 
-/// Receives one message within `seconds` (negative: for ever). Nothing on end of stream, time-out, or a malformed message;
-/// `problem` then says which.
+/// Receives one message within `seconds` (negative: for ever). Nothing on end of stream, time-out, or a malformed
+/// message; `problem` then says which.
 std::optional<Received> receive(int socket, double seconds, std::string* problem);
 
 void futex_wake(std::atomic<std::uint32_t>* word);

@@ -30,7 +30,8 @@ using protocol::Command;
 using protocol::Control;
 using protocol::now_ns;
 
-// What a busy machine adds to a call is no part of its cost, so both sides of the difference are taken near their floor.
+// What a busy machine adds to a call is no part of its cost, so both sides of the difference are taken near their
+// floor.
 constexpr double kFloorQuantile = 0.1;
 constexpr double kStopSeconds = 5;  // to see all threads of a worker stopped
 
@@ -118,8 +119,8 @@ char state_of(pid_t pid, const std::string& task) {
   return behind_name == std::string::npos || behind_name + 2 >= stat.size() ? '\0' : stat[behind_name + 2];
 }
 
-/// A folder that another uid can read: the worker, its private libraries and the artifact are copied here, since their own
-/// homes may be closed to it.
+/// A folder that another uid can read: the worker, its private libraries and the artifact are copied here, since their
+/// own homes may be closed to it.
 class Staging {
  public:
   explicit Staging(const fs::path& artifact) {
@@ -299,14 +300,15 @@ Failure Session::Impl::died(std::string_view doing) {
   const std::string printed = log.text();
   for (const std::string& line : last_lines(printed, 3)) failure.details.push_back("it printed: " + line);
   if (fault == SIGABRT && printed.find("bad_alloc") != std::string::npos) {
-    failure.what = fmt::format("out of memory while {}: an allocation failed (limit {} MiB)", doing, spec.limits.memory_mib);
+    failure.what =
+        fmt::format("out of memory while {}: an allocation failed (limit {} MiB)", doing, spec.limits.memory_mib);
     failure.next = "allocate less, or allocate once in kbh_create";
   } else if (fault > 0 && fault < NSIG) {
     const bool bad_access = fault == SIGSEGV || fault == SIGBUS;
     failure.what = fmt::format("killed by signal {} ({}) while {}{}", fault, ::strsignal(fault), doing,
                                bad_access ? ": " + describe_fault() : "");
     failure.next = bad_access ? "run it on odd sizes under -fsanitize=address; buffers end at an unmapped page"
-                          : "see worker.log for what it printed";
+                              : "see worker.log for what it printed";
   } else if (status && WIFEXITED(*status)) {
     failure.what = fmt::format("the submission ended its process (exit code {}) while {}", WEXITSTATUS(*status), doing);
     failure.next = "return an error code from kbh_run instead of calling exit";
@@ -324,8 +326,10 @@ Failure Session::Impl::died(std::string_view doing) {
 Failure Session::Impl::too_slow(std::string_view doing, double seconds) {
   child.kill_and_reap();
   log.finish();
-  return {Failure::Kind::timed_out, fmt::format("no return within {:g} s while {}", seconds, doing),
-          "look for an endless loop or a deadlock between threads", {}};
+  return {Failure::Kind::timed_out,
+          fmt::format("no return within {:g} s while {}", seconds, doing),
+          "look for an endless loop or a deadlock between threads",
+          {}};
 }
 
 std::optional<Json> Session::Impl::ask(const Json& message, double seconds, std::string_view doing,
@@ -411,8 +415,10 @@ std::optional<Failure> Session::Impl::command(Command what, std::span<const int>
     report->worker_us.push_back(static_cast<double>(control->end_ns[i] - control->begin_ns[i]) * 1e-3);
     const std::int32_t status = control->status[i];
     if (status != 0)
-      return Failure{Failure::Kind::crashed, fmt::format("kbh_run returned {} (0 means success)", status),
-                     "see worker.log for what it printed", {}};
+      return Failure{Failure::Kind::crashed,
+                     fmt::format("kbh_run returned {} (0 means success)", status),
+                     "see worker.log for what it printed",
+                     {}};
   }
   return std::nullopt;
 }
@@ -435,7 +441,8 @@ std::optional<Failure> Session::load() {
   if (answer->contains("error") && (*answer)["error"].is_string())
     return Failure{Failure::Kind::rejected,
                    fmt::format("the built object cannot be loaded: {}", (*answer)["error"].get<std::string>()),
-                   "export kbh_run as include/kbh/host.h declares it, and link nothing that is not in the sandbox", {}};
+                   "export kbh_run as include/kbh/host.h declares it, and link nothing that is not in the sandbox",
+                   {}};
   return std::nullopt;
 }
 
@@ -456,7 +463,9 @@ std::optional<Failure> Session::open_shape(const Shape& shape, const std::vector
   // Lay out, then allocate, then hand over.
   std::size_t read_only_bytes = 0;
   std::size_t read_write_bytes = 0;
-  const auto cursor = [&](const TensorSpec& t) { return t.role == Role::output ? &read_write_bytes : &read_only_bytes; };
+  const auto cursor = [&](const TensorSpec& t) {
+    return t.role == Role::output ? &read_write_bytes : &read_only_bytes;
+  };
   for (std::size_t i = 0; i < s.state_places.size(); ++i)
     for (const TensorSpec& t : tensors)
       if (t.role == Role::state) s.state_places[i].push_back(cpu::place(t.bytes(), i % 2 == 0, cursor(t)));
@@ -475,7 +484,9 @@ std::optional<Failure> Session::open_shape(const Shape& shape, const std::vector
   message["tensors"] = Json::array();
   for (const TensorSpec& t : tensors)
     message["tensors"].push_back({{"name", t.name},
-                                  {"role", t.role == Role::state ? "state" : t.role == Role::input ? "input" : "output"},
+                                  {"role", t.role == Role::state   ? "state"
+                                           : t.role == Role::input ? "input"
+                                                                   : "output"},
                                   {"dtype", static_cast<int>(t.dtype)},
                                   {"shape", t.dims}});
   const auto describe = [](const std::vector<cpu::Placement>& places) {
@@ -506,7 +517,8 @@ std::optional<Failure> Session::open_shape(const Shape& shape, const std::vector
     for (const TensorSpec& t : s.tensors) {
       if (t.role == Role::state) continue;
       const cpu::SharedArena& arena = t.role == Role::output ? s.read_write : s.read_only;
-      (t.role == Role::output ? memory.outputs : memory.tensors).push_back({&t, arena.data() + slot.places[i++].offset});
+      (t.role == Role::output ? memory.outputs : memory.tensors)
+          .push_back({&t, arena.data() + slot.places[i++].offset});
     }
     s.memory.push_back(std::move(memory));
   }
@@ -516,21 +528,20 @@ std::optional<Failure> Session::open_shape(const Shape& shape, const std::vector
   const auto mapped = s.ask(message, s.spec.limits.create_seconds, "mapping its buffers", &failure, fds);
   if (!mapped) return failure;
   s.addresses.clear();
-  if (const auto found = mapped->find("addresses"); found != mapped->end())
-    try {
+  if (const auto found = mapped->find("addresses"); found != mapped->end()) try {
       s.addresses = found->get<std::vector<std::vector<std::uint64_t>>>();
     } catch (const Json::exception&) {  // a hostile worker's claim: messages get less precise, nothing else
     }
 
-  const auto created =
-      s.ask({{"op", "create"}}, s.spec.limits.create_seconds, "running kbh_create", &failure);
+  const auto created = s.ask({{"op", "create"}}, s.spec.limits.create_seconds, "running kbh_create", &failure);
   if (!created) return failure;
   const auto status = created->find("status");
   if (status == created->end() || !status->is_number_integer() || *status != 0)
     return Failure{Failure::Kind::crashed,
                    fmt::format("kbh_create returned {} for {}", status == created->end() ? "nothing" : status->dump(),
                                shape.text()),
-                   "the shape lies in the problem's declared domain (`kbh problems`) and must be supported", {}};
+                   "the shape lies in the problem's declared domain (`kbh problems`) and must be supported",
+                   {}};
   return s.arm();
 }
 

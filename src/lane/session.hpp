@@ -1,7 +1,9 @@
-// The grader's end of one worker: starts it in the sandbox, gives it memory, lets it run only while a call is being made.
+// The grader's end of one worker: starts it in the sandbox, gives it memory, lets it run only while a call is being
+// made.
 //
 // Between calls the whole worker is stopped (SIGSTOP). A call is the interval from SIGCONT to "every thread is stopped
-// again", measured here: nothing that a submission does can lie outside it, and outputs are copied while it stands still.
+// again", measured here: nothing that a submission does can lie outside it, and outputs are copied while it stands
+// still.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,8 @@
 
 namespace kbh {
 
-/// What ended a worker, or made it unusable. Data, not an exception: it is the submission's doing until shown otherwise.
+/// What ended a worker, or made it unusable. Data, not an exception: it is the submission's doing until shown
+/// otherwise.
 struct Failure {
   enum class Kind { crashed, timed_out, rejected, infra } kind = Kind::crashed;
   std::string what;  // one sentence
@@ -52,8 +55,8 @@ struct SlotMemory {
 
 class Session {
  public:
-  /// Starts the worker and calibrates the clock with empty calls, before any foreign code is loaded. Throws Error when the
-  /// machine cannot do it.
+  /// Starts the worker and calibrates the clock with empty calls, before any foreign code is loaded. Throws Error when
+  /// the machine cannot do it.
   explicit Session(const SessionSpec& spec);
   ~Session();
   Session(const Session&) = delete;
@@ -62,8 +65,8 @@ class Session {
   /// Loads the artifact (its constructors run now, inside the sandbox).
   std::optional<Failure> load();
 
-  /// New memory for `slots` slots over `states` sets of state, poisoned; creates the submission's objects. Closes the shape
-  /// that was open. State must be filled by `fill_state(state index, state tensors)` before it returns.
+  /// New memory for `slots` slots over `states` sets of state, poisoned; creates the submission's objects. Closes the
+  /// shape that was open. State must be filled by `fill_state(state index, state tensors)` before it returns.
   std::optional<Failure> open_shape(const Shape& shape, const std::vector<TensorSpec>& tensors, int slots, int states,
                                     const std::function<void(int, std::span<const TensorView>)>& fill_state);
 
@@ -78,9 +81,9 @@ class Session {
   /// Empty when the bytes around the outputs (and inputs) of a slot are untouched, else which buffer was overrun.
   [[nodiscard]] std::string overrun(int slot) const;
 
-  /// Lets the worker run for `seconds` with no call, looking at its threads `looks` times, then stops it again. Returns the
-  /// largest share of looks at which one thread was running or waiting for a processor: 1 for a thread that works on, also
-  /// on a machine so busy that it gets little time.
+  /// Lets the worker run for `seconds` with no call, looking at its threads `looks` times, then stops it again. Returns
+  /// the largest share of looks at which one thread was running or waiting for a processor: 1 for a thread that works
+  /// on, also on a machine so busy that it gets little time.
   double linger(double seconds, int looks);
 
   /// What the submission printed (at most limits.log_kib), and whether more was dropped.

@@ -16,17 +16,28 @@ constexpr std::size_t kMaxFiles = 256;
 
 // Flags that change code generation only. Nothing that loads code into the compiler, writes elsewhere or names a file.
 constexpr std::array kAllowedFlags = {
-    std::string_view("-O1"),          std::string_view("-O2"),
-    std::string_view("-O3"),          std::string_view("-Os"),
-    std::string_view("-Ofast"),       std::string_view("-ffast-math"),
-    std::string_view("-fopenmp"),     std::string_view("-fopenmp-simd"),
-    std::string_view("-funroll-loops"), std::string_view("-fno-exceptions"),
-    std::string_view("-fno-rtti"),    std::string_view("-fno-math-errno"),
-    std::string_view("-fno-trapping-math"), std::string_view("-fstrict-aliasing"),
-    std::string_view("-fno-strict-aliasing"), std::string_view("-fno-tree-vectorize"),
-    std::string_view("-std=c++17"),   std::string_view("-std=c++20"),
-    std::string_view("-std=c++23"),   std::string_view("-mprefer-vector-width=128"),
-    std::string_view("-mprefer-vector-width=256"), std::string_view("-mprefer-vector-width=512"),
+    std::string_view("-O1"),
+    std::string_view("-O2"),
+    std::string_view("-O3"),
+    std::string_view("-Os"),
+    std::string_view("-Ofast"),
+    std::string_view("-ffast-math"),
+    std::string_view("-fopenmp"),
+    std::string_view("-fopenmp-simd"),
+    std::string_view("-funroll-loops"),
+    std::string_view("-fno-exceptions"),
+    std::string_view("-fno-rtti"),
+    std::string_view("-fno-math-errno"),
+    std::string_view("-fno-trapping-math"),
+    std::string_view("-fstrict-aliasing"),
+    std::string_view("-fno-strict-aliasing"),
+    std::string_view("-fno-tree-vectorize"),
+    std::string_view("-std=c++17"),
+    std::string_view("-std=c++20"),
+    std::string_view("-std=c++23"),
+    std::string_view("-mprefer-vector-width=128"),
+    std::string_view("-mprefer-vector-width=256"),
+    std::string_view("-mprefer-vector-width=512"),
 };
 
 bool allowed(std::string_view flag) {
@@ -35,8 +46,6 @@ bool allowed(std::string_view flag) {
   return std::all_of(flag.begin() + 2, flag.end(),
                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '='; });
 }
-
-
 
 Submission read_folder(const fs::path& folder) {
   Submission submission;
@@ -91,9 +100,12 @@ std::string hash_of(const std::vector<SourceFile>& files) {
 
 std::string_view name_of(Lane lane) {
   switch (lane) {
-    case Lane::sealed: return "sealed";
-    case Lane::host: return "host";
-    case Lane::python: return "python";
+    case Lane::sealed:
+      return "sealed";
+    case Lane::host:
+      return "host";
+    case Lane::python:
+      return "python";
   }
   return "?";
 }
@@ -111,8 +123,10 @@ std::vector<std::string> flags_of(std::string_view source, const std::string& na
   std::vector<std::string> flags;
   for (std::string flag; words >> flag;) {
     if (!allowed(flag))
-      fail(ErrorKind::usage, "{}:1: compiler flag {} is not allowed; allowed: -O1..-O3, -Ofast, -ffast-math, -fopenmp, "
-           "-funroll-loops, -std=, -mprefer-vector-width=, -DNAME=VALUE and a few -fno-... (docs/formats.md)", name, flag);
+      fail(ErrorKind::usage,
+           "{}:1: compiler flag {} is not allowed; allowed: -O1..-O3, -Ofast, -ffast-math, -fopenmp, "
+           "-funroll-loops, -std=, -mprefer-vector-width=, -DNAME=VALUE and a few -fno-... (docs/formats.md)",
+           name, flag);
     flags.push_back(flag);
   }
   return flags;
@@ -120,7 +134,8 @@ std::vector<std::string> flags_of(std::string_view source, const std::string& na
 
 Submission read_submission(const fs::path& path, std::optional<Lane> lane) {
   if (!fs::exists(path))
-    fail(ErrorKind::usage, "{}: no such file or folder; expected a folder with submission.cpp, or that file", path.string());
+    fail(ErrorKind::usage, "{}: no such file or folder; expected a folder with submission.cpp, or that file",
+         path.string());
   Submission submission;
   if (fs::is_directory(path)) {
     submission = read_folder(path);
@@ -140,7 +155,7 @@ Submission read_submission(const fs::path& path, std::optional<Lane> lane) {
     if (fs::file_size(path) > kMaxBytes)
       fail(ErrorKind::usage, "{}: {} bytes; a submission holds at most {} MiB", path.string(), fs::file_size(path),
            kMaxBytes >> 20);
-    const char* name = submission.lane == Lane::python ? "solution.py"
+    const char* name = submission.lane == Lane::python   ? "solution.py"
                        : submission.lane == Lane::sealed ? "submission.cu"
                                                          : "submission.cpp";
     submission.files.push_back({name, read_text(path)});

@@ -1,8 +1,8 @@
 #include "report/table.hpp"
 
-#include <algorithm>
-
 #include <fmt/core.h>
+
+#include <algorithm>
 
 namespace kbh {
 namespace {
@@ -60,11 +60,13 @@ std::string check_of(const Grade& grade, const Shape& shape) {
 std::string percent(double fraction) { return fmt::format("{:.3f}", fraction); }
 
 Table shape_table(const Grade& grade, const Problem& problem, const Deck& deck) {
-  Table table{{"shape", "check", "median us", "95 % interval", "GB/s", "upstream", "roofline", "attainable"},
-              {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right},
-              {}};
+  Table table{
+      {"shape", "check", "median us", "95 % interval", "GB/s", "upstream", "roofline", "attainable"},
+      {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right},
+      {}};
   for (const DeckShape& deck_shape : deck.shapes_of(problem)) {
-    std::vector<std::string> row{deck_shape.shape.text(), check_of(grade, deck_shape.shape), "-", "-", "-", "-", "-", "-"};
+    std::vector<std::string> row{
+        deck_shape.shape.text(), check_of(grade, deck_shape.shape), "-", "-", "-", "-", "-", "-"};
     if (grade.score)
       for (const ShapeScore& s : grade.score->shapes)
         if (s.shape == deck_shape.shape)
@@ -91,14 +93,16 @@ std::string notes_of(const Grade& grade) {
   if (grade.score)
     for (const ShapeScore& s : grade.score->shapes)
       if (s.bounded)
-        notes += fmt::format("{}: the grader's own clock ({:.1f} us) counts, the worker claimed less\n", s.shape.text(), s.time_us);
+        notes += fmt::format("{}: the grader's own clock ({:.1f} us) counts, the worker claimed less\n", s.shape.text(),
+                             s.time_us);
   if (grade.timing)
     for (const ShapeTiming& t : grade.timing->shapes)
       if (t.speed_spread > 0.1)
         notes += fmt::format("the processor's speed moved by {:.0f} % during {}: a busy machine or a changing clock\n",
                              t.speed_spread * 100, t.shape.text());
   if (grade.level == sandbox::Level::none)
-    notes += "NOT SANDBOXED (--no-sandbox): the submission could read and change anything; this number proves nothing\n";
+    notes +=
+        "NOT SANDBOXED (--no-sandbox): the submission could read and change anything; this number proves nothing\n";
   if (grade.level == sandbox::Level::reduced) notes += "sandbox: reduced (no namespaces here; `kbh doctor` says why)\n";
   if (grade.worker_log_truncated) notes += "the submission printed more than is kept; the rest was dropped\n";
   if (grade.seed_given) notes += "the seed was given on the command line: a replay, not a fresh grade\n";
@@ -129,7 +133,8 @@ std::string Table::text() const {
 std::string grade_text(const Grade& grade, const Problem& problem, const Deck& deck, const std::string& record,
                        bool colour) {
   const Painter paint(colour);
-  std::string text = paint(kBold, fmt::format("{} on deck {}: {}\n\n", problem.id, deck.name, grade.submission.origin.string()));
+  std::string text =
+      paint(kBold, fmt::format("{} on deck {}: {}\n\n", problem.id, deck.name, grade.submission.origin.string()));
   if (grade.check || grade.score) text += shape_table(grade, problem, deck).text() + "\n";
   if (grade.score)
     text += fmt::format("geomean: upstream_fraction {:.3f}  roofline_fraction {:.3f}  attainable_fraction {:.3f}\n",

@@ -80,8 +80,9 @@ RunFolder::RunFolder(const fs::path& store, std::string_view name) {
   for (int attempt = 0;; ++attempt) {
     path_ = store / (attempt == 0 ? base : fmt::format("{}-{}", base, attempt + 1));
     if (fs::create_directory(path_, error)) break;
-    if (error) fail(ErrorKind::usage, "cannot create {}: {} (choose another store with --store or KBH_STORE)",
-                    path_.string(), error.message());
+    if (error)
+      fail(ErrorKind::usage, "cannot create {}: {} (choose another store with --store or KBH_STORE)", path_.string(),
+           error.message());
   }
   save(kRunning, to_text({{"schema", "kbh.grading/1"},
                           {"pid", ::getpid()},

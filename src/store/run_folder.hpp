@@ -18,8 +18,8 @@ namespace kbh {
 
 class RunFolder {
  public:
-  /// Makes `store`/<timestamp>_<name>, with a suffix on a clash (mkdir decides, so that two processes may write at once).
-  /// Error(usage) when the store cannot be made, Error(internal) when it cannot be written.
+  /// Makes `store`/<timestamp>_<name>, with a suffix on a clash (mkdir decides, so that two processes may write at
+  /// once). Error(usage) when the store cannot be made, Error(internal) when it cannot be written.
   RunFolder(const std::filesystem::path& store, std::string_view name);
   /// A folder that ends without finish() keeps grading.json: the next start calls it interrupted.
   ~RunFolder() = default;

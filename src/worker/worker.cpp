@@ -242,9 +242,9 @@ class Worker {
     for (std::uint32_t i = 0; i < control_->count; ++i) {
       const Slot& slot = shape_->slots[control_->slots[i]];
       control_->begin_ns[i] = protocol::now_ns();
-      const int status =
-          library_.run(shape_->instances[slot.instance].self, slot.inputs.data(), static_cast<std::int32_t>(slot.inputs.size()),
-                       slot.outputs.data(), static_cast<std::int32_t>(slot.outputs.size()), nullptr);
+      const int status = library_.run(shape_->instances[slot.instance].self, slot.inputs.data(),
+                                      static_cast<std::int32_t>(slot.inputs.size()), slot.outputs.data(),
+                                      static_cast<std::int32_t>(slot.outputs.size()), nullptr);
       control_->end_ns[i] = protocol::now_ns();
       control_->status[i] = status;
     }

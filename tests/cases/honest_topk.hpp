@@ -15,8 +15,12 @@ struct Problem {
 };
 
 inline Problem problem_of(const kbh_tensor* inputs, const kbh_tensor* outputs) {
-  return {static_cast<const float*>(inputs[0].data), static_cast<float*>(outputs[0].data),
-          static_cast<int64_t*>(outputs[1].data), inputs[0].shape[0], inputs[0].shape[1], outputs[0].shape[1]};
+  return {static_cast<const float*>(inputs[0].data),
+          static_cast<float*>(outputs[0].data),
+          static_cast<int64_t*>(outputs[1].data),
+          inputs[0].shape[0],
+          inputs[0].shape[1],
+          outputs[0].shape[1]};
 }
 
 inline void solve_row(const Problem& p, int64_t row) {

@@ -109,12 +109,11 @@ TEST_P(SubmissionCase, EndsAsItSays) {
   for (const std::string& text : e.says) EXPECT_THAT(said, HasSubstr(text));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, SubmissionCase, ::testing::ValuesIn(case_names()),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::replace(name.begin(), name.end(), '/', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Cases, SubmissionCase, ::testing::ValuesIn(case_names()), [](const auto& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace kbh::test

@@ -1,6 +1,6 @@
 // Command lines with their exit codes and words: tests/cases/cli/*.toml, one per file, and a few that need more.
-#include <gmock/gmock.h>
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+
 #include <toml++/toml.h>
 
 #include "command.hpp"
@@ -42,14 +43,16 @@ TEST_P(CommandLine, EndsAsItSays) {
   const std::string setup = description["setup"].value_or(std::string("true"));
   ASSERT_EQ(run_command({"sh", "-euc", setup}, {.directory = work.path()}).exit_code, 0);
   const CommandResult result =
-      kbh(words_of(description["arguments"]), {.environment = {{"KBH_STORE", (work.path() / "runs").string()}}, .directory = work.path()});
+      kbh(words_of(description["arguments"]),
+          {.environment = {{"KBH_STORE", (work.path() / "runs").string()}}, .directory = work.path()});
   SCOPED_TRACE("stdout: " + result.out + "\nstderr: " + result.err);
   EXPECT_EQ(result.exit_code, description["exit"].value<int>());
   for (const std::string& text : words_of(description["stderr"])) EXPECT_THAT(result.err, HasSubstr(text));
   for (const std::string& text : words_of(description["stdout"])) EXPECT_THAT(result.out, HasSubstr(text));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, CommandLine, ::testing::ValuesIn(case_names()), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, CommandLine, ::testing::ValuesIn(case_names()),
+                         [](const auto& test) { return test.param; });
 
 /// The verbs that --help lists.
 std::vector<std::string> verbs() {
@@ -105,8 +108,8 @@ TEST(Watch, TimesEverySaveAndSurvivesAHalfWrittenFile) {
   const pid_t watcher = ::fork();
   if (watcher == 0) {
     ::dup2(::creat(output.c_str(), 0600), STDOUT_FILENO);
-    ::execl(KBH_BINARY_DIR "/kbh", "kbh", "bench", "--watch", file.c_str(), "-p", "05", "-d", "cpu-tiny", "--watch-runs", "3",
-            "-q", nullptr);
+    ::execl(KBH_BINARY_DIR "/kbh", "kbh", "bench", "--watch", file.c_str(), "-p", "05", "-d", "cpu-tiny",
+            "--watch-runs", "3", "-q", nullptr);
     ::_exit(127);
   }
   const auto lines = [&] {

@@ -55,7 +55,8 @@ TEST_F(Record, AGradeCanBeReplayedWithItsSeed) {
                "extern \"C\" int kbh_run(void*, const kbh_tensor* i, int32_t, const kbh_tensor* o, int32_t, void*) {\n"
                "  Problem p = problem_of(i, o); solve(p); p.values[0] = p.values[1]; return 0; }\n");
   const auto first_mismatch = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"check", folder.string(), "-p", "05", "-d", "cpu-tiny", "--store", store(), "--json"};
+    std::vector<std::string> arguments{"check",    folder.string(), "-p",    "05",    "-d",
+                                       "cpu-tiny", "--store",       store(), "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Json grade = Json::parse(kbh(arguments).out);
     for (const Json& call : grade.at("check").at("calls"))
@@ -74,14 +75,16 @@ TEST_F(Record, AGradeCanBeReplayedWithItsSeed) {
 }
 
 TEST_F(Record, SeveralSubmissionsShareOneProcess) {
-  const CommandResult result = kbh({"check", kBaseline, kBaseline, "-d", "cpu-tiny", "--store", store(), "--json", "-q"});
+  const CommandResult result =
+      kbh({"check", kBaseline, kBaseline, "-d", "cpu-tiny", "--store", store(), "--json", "-q"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(Json::parse(result.out).at("grades").size(), 2U);
   EXPECT_EQ(records_of(store()).size(), 2U);  // started in the same second, yet apart
 }
 
 TEST_F(Record, TheStoreComesFromTheEnvironmentToo) {
-  const CommandResult result = kbh({"check", kBaseline, "-d", "cpu-tiny", "-q"}, {.environment = {{"KBH_STORE", store()}}});
+  const CommandResult result =
+      kbh({"check", kBaseline, "-d", "cpu-tiny", "-q"}, {.environment = {{"KBH_STORE", store()}}});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(records_of(store()).size(), 1U);
 }
@@ -144,7 +147,8 @@ std::vector<Process> wait_for_worker(pid_t grader) {
   for (int i = 0; i < 1500; ++i) {
     std::vector<Process> family = descendants_of(std::to_string(grader));
     for (const Process& process : family)
-      if (fs::exists("/proc/" + process.pid) && read_text("/proc/" + process.pid + "/comm") == "kbh-worker\n") return family;
+      if (fs::exists("/proc/" + process.pid) && read_text("/proc/" + process.pid + "/comm") == "kbh-worker\n")
+        return family;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return {};

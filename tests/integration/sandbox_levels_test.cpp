@@ -31,7 +31,8 @@ Acts acts_at(const std::vector<std::string>& level_option) {
   write_atomic(folder / "submission.cpp", read_text(fs::path(KBH_SOURCE_DIR) / "tests/data/acts/acts.cpp"));
   write_atomic(folder / "acts_paths.h", "#define KBH_ACT_PATHS \"" + secret.string() + "\"\n");
 
-  std::vector<std::string> arguments{"check", folder.string(), "-p", "05", "-d", "cpu-tiny", "--store", store.string(), "-q"};
+  std::vector<std::string> arguments{"check",    folder.string(), "-p",           "05", "-d",
+                                     "cpu-tiny", "--store",       store.string(), "-q"};
   arguments.insert(arguments.end(), level_option.begin(), level_option.end());
   const CommandResult result = kbh(arguments);
   EXPECT_EQ(result.exit_code, 1) << result.err;  // it writes no outputs
@@ -68,7 +69,8 @@ TEST(SandboxLevels, WithoutASandboxTheActsSucceed) {  // so that the tests above
 TEST(SandboxLevels, NoSandboxIsSaidInWords) {
   const TempDir work("kbh-none");
   const std::string plain = KBH_SOURCE_DIR "/kernels/05_topk/host-cpu-baseline";
-  const CommandResult result = kbh({"check", plain, "-d", "cpu-tiny", "--store", (work.path() / "runs").string(), "--no-sandbox"});
+  const CommandResult result =
+      kbh({"check", plain, "-d", "cpu-tiny", "--store", (work.path() / "runs").string(), "--no-sandbox"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("NOT SANDBOXED"));
   EXPECT_EQ(records_of(work.path() / "runs").begin()->second.at("sandbox"), "none");

@@ -1,8 +1,9 @@
-// Memory that the grader owns and the worker sees: one sealed memfd per kind of access, holding the buffers of many slots.
+// Memory that the grader owns and the worker sees: one sealed memfd per kind of access, holding the buffers of many
+// slots.
 //
 // The worker maps each buffer by itself between unmapped pages (worker/mapping.hpp). In even slots a buffer ends at the
-// page behind it, in odd slots it starts at the page before it, so that an overrun at either end faults; bytes between a
-// buffer and its page's edge hold a canary.
+// page behind it, in odd slots it starts at the page before it, so that an overrun at either end faults; bytes between
+// a buffer and its page's edge hold a canary.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 namespace kbh::cpu {
 
 enum class Access {
-  read_only,   // for the worker: sealed, a writable mapping cannot be made any more
+  read_only,  // for the worker: sealed, a writable mapping cannot be made any more
   read_write,
 };
 

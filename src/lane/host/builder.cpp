@@ -76,7 +76,8 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-std::string cache_key(const Submission& submission, const std::string& compiler, const std::vector<std::string>& flags) {
+std::string cache_key(const Submission& submission, const std::string& compiler,
+                      const std::vector<std::string>& flags) {
   std::string all = fmt::format("host/1\n{}\n{}\n{}\n", submission.sha256, compiler, join(flags));
   // -march=native: the same text compiles differently on another processor.
   all += cpu::topology().model + "\n";
@@ -111,8 +112,15 @@ BuildResult build(const Submission& submission, sandbox::Level level, const Deck
 
   BuildResult result;
   result.compiler = version_of(compiler, level);
-  std::vector<std::string> flags = {"-std=c++20", "-O3", "-march=native", "-g1", "-shared", "-fPIC", "-pthread",
-                                    "-fvisibility=hidden", "-fdiagnostics-color=never"};
+  std::vector<std::string> flags = {"-std=c++20",
+                                    "-O3",
+                                    "-march=native",
+                                    "-g1",
+                                    "-shared",
+                                    "-fPIC",
+                                    "-pthread",
+                                    "-fvisibility=hidden",
+                                    "-fdiagnostics-color=never"};
   flags.insert(flags.end(), submission.flags.begin(), submission.flags.end());
 
   const fs::path cache = cache_dir() / "artifacts" / cache_key(submission, result.compiler, flags);
@@ -139,17 +147,16 @@ BuildResult build(const Submission& submission, sandbox::Level level, const Deck
   spec.profile = sandbox::Profile::compiler;
   spec.read_only = {sources, include};
   spec.writable = {output};
-  spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8",
-                      "TMPDIR=" + sandbox::seen_at(output, level).string()};
+  spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "TMPDIR=" + sandbox::seen_at(output, level).string()};
   spec.directory = sandbox::seen_at(sources, level).string();
   spec.limits.memory_bytes = kCompilerMemory;
   spec.limits.file_bytes = kLargestArtifact;
   spec.limits.cpu_seconds = limits.build_seconds * 2;
   spec.argv = {compiler};
   spec.argv.insert(spec.argv.end(), flags.begin(), flags.end());
-  spec.argv.insert(spec.argv.end(), {"-I", sandbox::seen_at(include, level).string(), "-I", ".",
-                                     submission.main().path.string(), "-o",
-                                     (sandbox::seen_at(output, level) / "submission.so").string()});
+  spec.argv.insert(spec.argv.end(),
+                   {"-I", sandbox::seen_at(include, level).string(), "-I", ".", submission.main().path.string(), "-o",
+                    (sandbox::seen_at(output, level) / "submission.so").string()});
   result.command = join(spec.argv);
   const sandbox::RunResult run = sandbox::run(spec, limits.build_seconds, kLogLimit);
   result.seconds = run.seconds;

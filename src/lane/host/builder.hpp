@@ -21,8 +21,8 @@ struct BuildResult {
   double seconds = 0;
 };
 
-/// Compiles submission.cpp to a shared object inside the sandbox; the compiler sees /usr, the submission and include/kbh.
-/// Results are cached by content of everything that goes in. Error(machine) when there is no compiler.
+/// Compiles submission.cpp to a shared object inside the sandbox; the compiler sees /usr, the submission and
+/// include/kbh. Results are cached by content of everything that goes in. Error(machine) when there is no compiler.
 BuildResult build(const Submission& submission, sandbox::Level level, const DeckLimits& limits);
 
 /// The system's C++ compiler: $KBH_CXX, else g++ or clang++ of /usr/bin. Empty when there is none.

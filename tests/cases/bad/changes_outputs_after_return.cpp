@@ -2,10 +2,10 @@
 // expect verdict: rejected
 // expect stage: check
 // expect says: changed after kbh_run had returned
-#include "honest_topk.hpp"
-
 #include <chrono>
 #include <thread>
+
+#include "honest_topk.hpp"
 
 extern "C" int kbh_run(void*, const kbh_tensor* inputs, int32_t, const kbh_tensor* outputs, int32_t, void*) {
   const Problem p = problem_of(inputs, outputs);

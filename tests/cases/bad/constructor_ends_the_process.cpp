@@ -1,8 +1,8 @@
 // expect verdict: crashed
 // expect says: loading the submission
-#include "honest_topk.hpp"
-
 #include <unistd.h>
+
+#include "honest_topk.hpp"
 
 __attribute__((constructor)) static void leave() { ::_exit(0); }
 

@@ -1,10 +1,11 @@
 // expect verdict: crashed
 // expect says: exit code 0
-#include "honest_topk.hpp"
-
 #include <cstdlib>
 
+#include "honest_topk.hpp"
+
 extern "C" int kbh_run(void*, const kbh_tensor* inputs, int32_t, const kbh_tensor* outputs, int32_t, void*) {
-  (void)inputs; (void)outputs;
+  (void)inputs;
+  (void)outputs;
   std::exit(0);
 }

@@ -4,12 +4,12 @@
 // expect says: clock
 // expect level: full
 // mode: grade
-#include "honest_topk.hpp"
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+
+#include "honest_topk.hpp"
 
 static long long now() {
   timespec t;

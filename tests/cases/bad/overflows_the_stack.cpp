@@ -11,6 +11,7 @@ __attribute__((noinline)) static int deeper(int depth) {
 }
 
 extern "C" int kbh_run(void*, const kbh_tensor* inputs, int32_t, const kbh_tensor* outputs, int32_t, void*) {
-  (void)inputs; (void)outputs;
+  (void)inputs;
+  (void)outputs;
   return deeper(0);
 }

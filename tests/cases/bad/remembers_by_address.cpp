@@ -1,9 +1,9 @@
 // The answer of an address is given again without looking at the data.
 // expect verdict: incorrect
 // expect stage: check
-#include "honest_topk.hpp"
-
 #include <map>
+
+#include "honest_topk.hpp"
 
 struct Answer {
   std::vector<float> values;

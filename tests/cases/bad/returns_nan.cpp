@@ -1,9 +1,9 @@
 // expect verdict: incorrect
 // expect stage: check
 // expect says: values[
-#include "honest_topk.hpp"
-
 #include <limits>
+
+#include "honest_topk.hpp"
 
 extern "C" int kbh_run(void*, const kbh_tensor* inputs, int32_t, const kbh_tensor* outputs, int32_t, void*) {
   const Problem p = problem_of(inputs, outputs);

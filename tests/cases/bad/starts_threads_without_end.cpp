@@ -1,11 +1,13 @@
 // expect verdict: crashed
 // expect says: signal 6
-#include "honest_topk.hpp"
-
-#include <thread>
 #include <unistd.h>
 
+#include <thread>
+
+#include "honest_topk.hpp"
+
 extern "C" int kbh_run(void*, const kbh_tensor* inputs, int32_t, const kbh_tensor* outputs, int32_t, void*) {
-  (void)inputs; (void)outputs;
+  (void)inputs;
+  (void)outputs;
   for (;;) std::thread([] { ::pause(); }).detach();
 }

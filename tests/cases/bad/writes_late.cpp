@@ -1,10 +1,10 @@
 // Returns at once; a thread fills the outputs afterwards.
 // expect verdict: incorrect|rejected
 // expect stage: check
-#include "honest_topk.hpp"
-
 #include <chrono>
 #include <thread>
+
+#include "honest_topk.hpp"
 
 extern "C" int kbh_run(void*, const kbh_tensor* inputs, int32_t, const kbh_tensor* outputs, int32_t, void*) {
   const Problem p = problem_of(inputs, outputs);

@@ -1,8 +1,8 @@
 // Noise is kept up to a limit and never parsed.
 // expect says: log truncated
-#include "honest_topk.hpp"
-
 #include <cstdio>
+
+#include "honest_topk.hpp"
 
 extern "C" int kbh_run(void*, const kbh_tensor* inputs, int32_t, const kbh_tensor* outputs, int32_t, void*) {
   solve(problem_of(inputs, outputs));

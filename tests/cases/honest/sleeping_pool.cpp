@@ -1,10 +1,10 @@
 // Threads that outlive the call, asleep.
 // mode: grade
-#include "honest_topk.hpp"
-
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+
+#include "honest_topk.hpp"
 
 namespace {
 
