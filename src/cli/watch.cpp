@@ -11,6 +11,7 @@
 #include "base/fd.hpp"
 #include "base/files.hpp"
 #include "cli/terminal.hpp"
+#include "report/printable.hpp"
 
 namespace kbh::cli {
 namespace {
@@ -63,8 +64,8 @@ std::string clock_time() {
 
 void print_result(const Grade& result) {
   if (result.finding) {
-    fmt::print("{}  {}: {}\n", clock_time(), name_of(result.verdict), result.finding->what);
-    for (const std::string& detail : result.finding->details) fmt::print("          {}\n", detail);
+    fmt::print("{}  {}: {}\n", clock_time(), name_of(result.verdict), printable(result.finding->what));
+    for (const std::string& detail : result.finding->details) fmt::print("          {}\n", printable(detail));
     return;
   }
   for (const ShapeScore& s : result.score->shapes)

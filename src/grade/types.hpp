@@ -60,7 +60,7 @@ struct CheckReport {
 /// One timed call.
 struct Sample {
   double worker_us = 0;  // the worker's clock around the call: a claim
-  double grader_us = 0;  // ours, from SIGCONT to all threads stopped, less an empty call
+  double grader_us = 0;  // ours, from SIGCONT to seeing "done", less an empty call
   double probe_ns = 0;   // fixed work on this thread just before: clock drift and stolen time show here
   int slot = 0;
 };

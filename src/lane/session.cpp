@@ -190,10 +190,11 @@ struct Session::Impl {
   std::optional<Failure> arm();
   std::optional<Failure> leave();
   void resume();
-  bool stop(int* threads);
+  bool stop();
   Failure died(std::string_view doing);
   Failure too_slow(std::string_view doing, double seconds);
   [[nodiscard]] std::string describe_fault() const;
+  [[nodiscard]] std::uint64_t outputs_fingerprint(std::span<const int> slots) const;
   void signal(int number) const { ::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0); }
 };
 
@@ -346,7 +347,7 @@ std::optional<Failure> Session::Impl::arm() {
   std::optional<Failure> failure;
   ask({{"op", "arm"}}, 5, "getting ready", &failure);
   if (failure) return failure;
-  if (!stop(nullptr)) return died("getting ready");
+  if (!stop()) return died("getting ready");
   return std::nullopt;
 }
 
@@ -362,7 +363,7 @@ void Session::Impl::resume() {
 }
 
 /// Sees to it that no thread of the worker runs. False when the worker is gone.
-bool Session::Impl::stop(int* threads) {
+bool Session::Impl::stop() {
   signal(SIGSTOP);
   const std::int64_t deadline = now_ns() + static_cast<std::int64_t>(kStopSeconds * 1e9);
   for (;;) {
@@ -374,12 +375,19 @@ bool Session::Impl::stop(int* threads) {
       return state == 'T' || state == 't' || state == '\0' || state == 'X';
     });
     if (all) {
-      if (threads) *threads = static_cast<int>(tasks.size());
       stopped = true;
       return true;
     }
     if (child.wait(0)) return false;
   }
+}
+
+std::uint64_t Session::Impl::outputs_fingerprint(std::span<const int> slots) const {
+  std::uint64_t all = 0;
+  for (const int slot : slots)
+    for (const TensorView& output : memory[static_cast<std::size_t>(slot)].outputs)
+      all = all * 31 + fingerprint({output.data, output.spec->bytes()});
+  return all;
 }
 
 std::optional<Failure> Session::Impl::command(Command what, std::span<const int> slots, double seconds,
@@ -403,13 +411,20 @@ std::optional<Failure> Session::Impl::command(Command what, std::span<const int>
     if (child.wait(0)) return died("running a call");
     if (now_ns() > deadline) return too_slow("running a call", seconds);
   }
-  int threads = 0;
-  if (!stop(&threads)) return died("returning from a call");
   const std::int64_t end = now_ns();
+  // A thread that writes on after "done" is caught in the act: what stands there now must stand there still when every
+  // thread has stopped. Stopping is not billed: it costs more with more (sleeping) threads, honest ones too.
+  const bool calls = what == Command::calls;
+  const std::uint64_t at_done = calls ? outputs_fingerprint(slots) : 0;
+  if (!stop()) return died("returning from a call");
+  if (calls && outputs_fingerprint(slots) != at_done)
+    return Failure{Failure::Kind::rejected,
+                   "an output changed after kbh_run had returned",
+                   "join or await every thread that writes before returning",
+                   {}};
 
   if (!report) return std::nullopt;
   report->grader_us = static_cast<double>(end - begin) * 1e-3;
-  report->threads = threads;
   report->worker_us.clear();
   for (std::size_t i = 0; i < slots.size(); ++i) {
     report->worker_us.push_back(static_cast<double>(control->end_ns[i] - control->begin_ns[i]) * 1e-3);
@@ -586,7 +601,7 @@ double Session::linger(double seconds, int looks) {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds / looks));
     for (const std::string& task : tasks_of(s.pid)) seen_running[task] += state_of(s.pid, task) == 'R' ? 1 : 0;
   }
-  s.stop(nullptr);
+  s.stop();
   int most = 0;
   for (const auto& [task, count] : seen_running) most = std::max(most, count);
   return static_cast<double>(most) / looks;

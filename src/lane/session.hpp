@@ -1,9 +1,8 @@
 // The grader's end of one worker: starts it in the sandbox, gives it memory, lets it run only while a call is being
 // made.
 //
-// Between calls the whole worker is stopped (SIGSTOP). A call is the interval from SIGCONT to "every thread is stopped
-// again", measured here: nothing that a submission does can lie outside it, and outputs are copied while it stands
-// still.
+// Between calls the whole worker is stopped (SIGSTOP). Our clock runs from SIGCONT to seeing "done"; then every thread is
+// stopped again, and outputs are compared while nothing of the worker can run.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +43,6 @@ struct SessionSpec {
 struct CallReport {
   std::vector<double> worker_us;  // claims of the worker, one per slot
   double grader_us = 0;           // our clock around all of them, empty call not yet subtracted
-  int threads = 0;                // tasks of the worker when it was stopped
 };
 
 /// Buffers of all slots of one shape, ours to write.

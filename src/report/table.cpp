@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "report/printable.hpp"
+
 namespace kbh {
 namespace {
 
@@ -133,8 +135,8 @@ std::string Table::text() const {
 std::string grade_text(const Grade& grade, const Problem& problem, const Deck& deck, const std::string& record,
                        bool colour) {
   const Painter paint(colour);
-  std::string text =
-      paint(kBold, fmt::format("{} on deck {}: {}\n\n", problem.id, deck.name, grade.submission.origin.string()));
+  std::string text = paint(
+      kBold, fmt::format("{} on deck {}: {}\n\n", problem.id, deck.name, printable(grade.submission.origin.string())));
   if (grade.check || grade.score) text += shape_table(grade, problem, deck).text() + "\n";
   if (grade.score)
     text += fmt::format("geomean: upstream_fraction {:.3f}  roofline_fraction {:.3f}  attainable_fraction {:.3f}\n",
@@ -142,8 +144,8 @@ std::string grade_text(const Grade& grade, const Problem& problem, const Deck& d
   text += notes_of(grade);
   text += "verdict: " + paint(colour_of(grade.verdict), std::string(name_of(grade.verdict))) + "\n";
   if (grade.finding) {
-    text += fmt::format("  {} ({} stage)\n", grade.finding->what, name_of(grade.finding->stage));
-    for (const std::string& detail : grade.finding->details) text += "    " + detail + "\n";
+    text += fmt::format("  {} ({} stage)\n", printable(grade.finding->what), name_of(grade.finding->stage));
+    for (const std::string& detail : grade.finding->details) text += "    " + printable(detail) + "\n";
     if (!grade.finding->next.empty()) text += "  next: " + grade.finding->next + "\n";
   }
   if (!record.empty()) text += "record: " + record + "\n";
