@@ -28,6 +28,14 @@ void fsync_folder(const fs::path& folder) {
   if (fd) ::fsync(fd.get());  // some file systems refuse; the rename itself already happened
 }
 
+/// "-NAMESPACE-PID": which process a temporary folder belongs to. A number alone could be that of a living process in
+/// another container with the same /tmp. Zero leaves the number out.
+std::string process_mark(pid_t pid) {
+  struct stat info {};
+  ::stat("/proc/self/ns/pid", &info);
+  return fmt::format("-{}-{}", info.st_ino, pid == 0 ? "" : std::to_string(pid));
+}
+
 fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 }  // namespace
@@ -120,8 +128,25 @@ fs::path cache_dir() {
   return dir;
 }
 
+int clean_temporary_folders() {
+  int removed = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(), error)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t mark = name.find(process_mark(0));
+    struct stat info {};
+    if (!name.starts_with("kbh-") || mark == std::string::npos) continue;
+    if (::lstat(entry.path().c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) continue;
+    const pid_t pid = std::atoi(name.c_str() + mark + process_mark(0).size());
+    if (pid <= 0 || fs::exists(fmt::format("/proc/{}", pid))) continue;
+    removed += fs::remove_all(entry.path(), error) > 0 ? 1 : 0;
+  }
+  return removed;
+}
+
 TempDir::TempDir(std::string_view prefix) {
-  std::string name = (fs::temp_directory_path() / fmt::format("{}-XXXXXX", prefix)).string();
+  const std::string unique = fmt::format("{}{}-XXXXXX", prefix, process_mark(::getpid()));
+  std::string name = (fs::temp_directory_path() / unique).string();
   if (!::mkdtemp(name.data())) fail_errno(fmt::format("cannot create a temporary folder {}", name));
   path_ = name;
 }

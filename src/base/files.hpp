@@ -36,7 +36,11 @@ fs::path resource_root();
 /// $KBH_CACHE, else $XDG_CACHE_HOME/kbh, else ~/.cache/kbh, else /tmp/kbh-cache-UID. Created on demand, mode 0700.
 fs::path cache_dir();
 
-/// A private folder below the system's temporary folder, removed with everything in it at the end.
+/// Removes temporary folders that processes of ours left behind when they were killed. Returns how many.
+int clean_temporary_folders();
+
+/// A private folder below the system's temporary folder, removed with everything in it at the end. Its name tells the
+/// process that made it, so that clean_temporary_folders() can find those of the dead.
 class TempDir {
  public:
   explicit TempDir(std::string_view prefix = "kbh");

@@ -144,6 +144,7 @@ int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& 
 }
 
 int grade_all(const GradeArguments& arguments) {
+  clean_temporary_folders();
   Workbench workbench;
   Json documents = Json::array();
   int worst = 0;

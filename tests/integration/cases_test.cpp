@@ -20,6 +20,7 @@ struct Expectation {
   std::string level;
   std::string mode = "check";
   std::string flags;
+  std::string skip_under;
   int exit = -1;
 };
 
@@ -43,6 +44,7 @@ Expectation read_expectation(const std::string& source) {
     if (key == "expect stage") e.stage = value;
     if (key == "expect level") e.level = value;
     if (key == "expect exit") e.exit = std::stoi(value);
+    if (key == "skip under") e.skip_under = value;
     if (key == "mode") e.mode = value;
     if (key == "flags") e.flags = value;
   }
@@ -82,6 +84,10 @@ TEST_P(SubmissionCase, EndsAsItSays) {
   Expectation e = read_expectation(source);
   if (honest) e.verdicts = {"pass"};
   if (!e.level.empty() && !sandbox_offers(e.level)) GTEST_SKIP() << "no sandbox of level " << e.level << " here";
+
+#ifdef KBH_SANITIZED
+  if (e.skip_under == "sanitizers") GTEST_SKIP() << "sanitizers reserve more address space than the limit allows";
+#endif
 
   const CommandResult result = kbh({e.mode, submission(source, e).string(), "--problem", "05_topk", "--deck",
                                     "cpu-tiny", "--store", store().string(), "--json"});

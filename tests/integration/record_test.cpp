@@ -160,8 +160,13 @@ TEST_F(Record, KilledInTheMiddleTheFolderStaysReadableAndTheNextStartCleansUp) {
   fs::create_directories(folder);
   write_atomic(folder / "honest_topk.hpp", read_text(fs::path(KBH_SOURCE_DIR) / "tests/cases/honest_topk.hpp"));
   write_atomic(folder / "submission.cpp", read_text(slow));
+  const fs::path temporary = work_.path() / "tmp";
+  fs::create_directories(temporary);
+  for (const fs::path& open : {work_.path(), temporary}) fs::permissions(open, fs::perms(0755));
+  const CommandOptions options{.environment = {{"TMPDIR", temporary.string()}}};
   const pid_t grader = ::fork();
   if (grader == 0) {
+    ::setenv("TMPDIR", temporary.c_str(), 1);
     ::execl(KBH_BINARY_DIR "/kbh", "kbh", "check", folder.c_str(), "-p", "05", "-d", "cpu-tiny", "--store",
             store().c_str(), "-q", nullptr);
     ::_exit(127);
@@ -178,10 +183,12 @@ TEST_F(Record, KilledInTheMiddleTheFolderStaysReadableAndTheNextStartCleansUp) {
   const fs::path run = fs::directory_iterator(store())->path();
   EXPECT_TRUE(fs::exists(run / "grading.json"));
   EXPECT_TRUE(fs::exists(run / "submission" / "submission.cpp"));
-  const CommandResult next = kbh({"check", kBaseline, "-d", "cpu-tiny", "--store", store()});
+  EXPECT_FALSE(fs::is_empty(temporary));
+  const CommandResult next = kbh({"check", kBaseline, "-d", "cpu-tiny", "--store", store()}, options);
   EXPECT_EQ(next.exit_code, 0) << next.err;
   EXPECT_THAT(next.err, HasSubstr("was interrupted"));
   EXPECT_FALSE(fs::exists(run / "grading.json"));
+  EXPECT_TRUE(fs::is_empty(temporary)) << "temporary folders of the dead grader are removed";
   EXPECT_EQ(Json::parse(read_text(run / "interrupted.json")).at("schema"), "kbh.interrupted/1");
 }
 

@@ -1,6 +1,7 @@
 // expect verdict: crashed
 // expect stage: check
 // expect says: out of memory
+// skip under: sanitizers
 #include <cstring>
 
 #include "honest_topk.hpp"
