@@ -16,7 +16,7 @@ struct Cli {
   Cli();
   /// Adds a verb; `examples` is shown below its --help.
   CLI::App* verb(const std::string& name, const std::string& about, const std::string& examples);
-  void on(CLI::App* verb, std::function<int()> run);
+  void on(CLI::App* sub, std::function<int()> run);
 };
 
 void add_grade(Cli& cli);     // grade, check, bench

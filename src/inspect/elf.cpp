@@ -11,7 +11,7 @@ namespace {
 template <typename T>
 std::optional<T> read_at(std::string_view bytes, std::uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-  T value;
+  T value{};
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }

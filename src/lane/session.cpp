@@ -186,7 +186,7 @@ struct Session::Impl {
   void calibrate();
   std::optional<Json> ask(const Json& message, double seconds, std::string_view doing, std::optional<Failure>* failure,
                           std::span<const int> fds = {});
-  std::optional<Failure> command(Command command, std::span<const int> slots, double seconds, CallReport* report);
+  std::optional<Failure> command(Command what, std::span<const int> slots, double seconds, CallReport* report);
   std::optional<Failure> arm();
   std::optional<Failure> leave();
   void resume();
@@ -401,7 +401,7 @@ std::optional<Failure> Session::Impl::command(Command what, std::span<const int>
   control->count = static_cast<std::uint32_t>(slots.size());
   for (std::size_t i = 0; i < slots.size(); ++i) control->slots[i] = static_cast<std::uint32_t>(slots[i]);
   const std::uint32_t ticket = control->go.load() + 1;
-  std::uint32_t last = control->done.load();
+  std::uint32_t last = 0;
   control->go.store(ticket);
   protocol::futex_wake(&control->go);
 

@@ -54,7 +54,7 @@ struct Calls {
 
 class Lint {
  public:
-  Lint(const Problem& problem, const Seed& seed) : problem_(problem), seed_(seed) {
+  Lint(const Problem& problem, Seed seed) : problem_(problem), seed_(std::move(seed)) {
     for (const Case& c : problem.cases) report_.cases.push_back(c.name);
     report_.cases.emplace_back(kNeighbours);
     for (const Mutant& m : problem.mutants) report_.mutants.push_back(m.name);

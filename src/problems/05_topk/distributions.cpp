@@ -68,7 +68,7 @@ void all_negative(const Data& data) {
 void heavy_tails(const Data& data) {
   // The ratio of two normals is Cauchy; normal() is never 0, so the ratio is finite.
   nominal(data);
-  std::array<float, 4096> divisors;
+  std::array<float, 4096> divisors{};
   const std::uint64_t stream = data.stream("divisor");
   for (std::size_t begin = 0; begin < data.x.size(); begin += divisors.size()) {
     const std::span<float> block = data.x.subspan(begin, std::min(divisors.size(), data.x.size() - begin));
