@@ -430,7 +430,9 @@ std::optional<Failure> Session::Impl::command(Command what, std::span<const int>
   report->grader_us = static_cast<double>(end - begin) * 1e-3;
   report->worker_us.clear();
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    report->worker_us.push_back(static_cast<double>(control->end_ns[i] - control->begin_ns[i]) * 1e-3);
+    // In doubles: these are claims, and the difference of hostile integers may overflow.
+    report->worker_us.push_back((static_cast<double>(control->end_ns[i]) - static_cast<double>(control->begin_ns[i])) *
+                                1e-3);
     const std::int32_t status = control->status[i];
     if (status != 0)
       return Failure{Failure::Kind::crashed,
@@ -457,10 +459,11 @@ std::optional<Failure> Session::load() {
                             "loading the submission", &failure);
   if (!answer) return failure;
   if (answer->contains("error") && (*answer)["error"].is_string())
-    return Failure{Failure::Kind::rejected,
-                   fmt::format("the built object cannot be loaded: {}", (*answer)["error"].get<std::string>()),
-                   "export kbh_run as include/kbh/host.h declares it, and link nothing that is not in the sandbox",
-                   {}};
+    return Failure{
+        Failure::Kind::rejected,
+        fmt::format("the built object cannot be loaded: {}", (*answer)["error"].get<std::string>().substr(0, 500)),
+        "export kbh_run as include/kbh/host.h declares it, and link nothing that is not in the sandbox",
+        {}};
   return std::nullopt;
 }
 
