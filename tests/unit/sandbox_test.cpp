@@ -150,14 +150,26 @@ class SandboxLevel : public ::testing::TestWithParam<Level> {
             .read_only = {{stage_.path(), {}}}};
   }
 
+  /// A copy in the stage that everybody may read: the checkout may lie in a closed home.
+  fs::path open_copy(const fs::path& original) const {
+    const fs::path copy = stage_.path() / original.filename();
+    if (original != copy) fs::copy(original, copy, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+    const auto open = [](const fs::path& p) { fs::permissions(p, fs::perms(fs::is_directory(p) ? 0755 : 0644)); };
+    open(copy);
+    if (fs::is_directory(copy))
+      for (const auto& entry : fs::recursive_directory_iterator(copy)) open(entry.path());
+    return copy;
+  }
+
   /// Compiles in the sandbox itself. The result lies in stage_.out().
-  fs::path compile(const fs::path& source, std::vector<std::string> flags) const {
+  fs::path compile(const fs::path& original, std::vector<std::string> flags) const {
     const Bind out{stage_.out(), {}};
+    const fs::path source = open_copy(original);
     Spec spec{.level = level(),
               .profile = Profile::compiler,
               .argv = {"/usr/bin/g++", "-std=c++20", "-O1", "-shared", "-fPIC"},
               .environment = {"PATH=/usr/bin:/bin", "TMPDIR=" + out.host.string()},
-              .read_only = {{fs::path(KBH_SOURCE_DIR) / "include", "/kbh/include"}, {source, {}}},
+              .read_only = {{open_copy(fs::path(KBH_SOURCE_DIR) / "include"), "/kbh/include"}, {source, {}}},
               .writable = {out},
               .limits = {.cpu_seconds = 60}};
     spec.argv.push_back("-I" + seen_at(spec.read_only[0], level()).string());
