@@ -120,7 +120,8 @@ class Checker {
     for (std::size_t i = 1; i < wrong_.size(); ++i) finding_->details.push_back("  " + wrong_[i].what);
     const bool only_neighbours = std::all_of(report_.calls.begin(), report_.calls.end(),
                                              [](const CheckedCall& c) { return !c.listed || c.comparison.pass; });
-    if (only_neighbours) finding_->details.emplace_back("label: listed shapes only (every listed shape was right so far)");
+    if (only_neighbours)
+      finding_->details.emplace_back("label: listed shapes only (every listed shape was right so far)");
   }
 
   const GradeContext& context_;

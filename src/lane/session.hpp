@@ -1,8 +1,8 @@
 // The grader's end of one worker: starts it in the sandbox, gives it memory, lets it run only while a call is being
 // made.
 //
-// Between calls the whole worker is stopped (SIGSTOP). Our clock runs from SIGCONT to seeing "done"; then every thread is
-// stopped again, and outputs are compared while nothing of the worker can run.
+// Between calls the whole worker is stopped (SIGSTOP). Our clock runs from SIGCONT to seeing "done"; then every thread
+// is stopped again, and outputs are compared while nothing of the worker can run.
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -127,9 +128,7 @@ class Child {
     for (const int fd : launch_.kept) check("keep a descriptor", ::fcntl(fd, F_SETFD, 0));
   }
   [[nodiscard]] bool is_target(int fd) const {
-    for (const auto& entry : launch_.fds)
-      if (entry.second == fd) return true;
-    return false;
+    return std::any_of(launch_.fds.begin(), launch_.fds.end(), [fd](const auto& entry) { return entry.second == fd; });
   }
 
   // When memory runs out, the submission goes first. Best effort: a container may lack the file.
@@ -177,7 +176,8 @@ class Child {
     }
     if (!launch_.seccomp) return;
     const sock_fprog program{.len = static_cast<unsigned short>(launch_.seccomp->size()),
-                             .filter = const_cast<sock_filter*>(launch_.seccomp->data())};
+                             // the kernel only reads it
+                             .filter = const_cast<sock_filter*>(launch_.seccomp->data())};  // NOLINT(*-const-cast)
     check("seccomp", ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
   }
 
@@ -208,7 +208,7 @@ pid_t start(Launch launch) {
   report.reset();
 
   Failure failure{};
-  ssize_t n;
+  ssize_t n = 0;
   do n = ::read(read_end.get(), &failure, sizeof failure);
   while (n < 0 && errno == EINTR);
   if (n == 0) return pid;  // closed by exec

@@ -40,7 +40,8 @@ uid_t spare_uid() {
   constexpr std::uint64_t kFirst = 990'000'000, kCount = 1'000'000'000;
   std::ifstream map("/proc/self/uid_map");
   std::uint64_t end = 0;
-  for (std::uint64_t inside, outside, count; map >> inside >> outside >> count;) end = std::max(end, inside + count);
+  for (std::uint64_t inside = 0, outside = 0, count = 0; map >> inside >> outside >> count;)
+    end = std::max(end, inside + count);
   if (end > kFirst + kCount) return static_cast<uid_t>(kFirst + serial % kCount);
   if (end < 8192) return 0;
   return static_cast<uid_t>(end - 4096 - serial % 4000);

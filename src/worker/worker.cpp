@@ -21,7 +21,7 @@ namespace {
 
 using protocol::Control;
 
-Control* g_control = nullptr;  // for the fault handler
+Control* g_control = nullptr;  // for the fault handler  NOLINT(*-avoid-non-const-global-variables)
 
 /// Leaves what happened for the grader, then dies of the same signal.
 void on_fault(int signal, siginfo_t* info, void*) {
