@@ -137,7 +137,7 @@ int clean_temporary_folders() {
     struct stat info {};
     if (!name.starts_with("kbh-") || mark == std::string::npos) continue;
     if (::lstat(entry.path().c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) continue;
-    const pid_t pid = std::atoi(name.c_str() + mark + process_mark(0).size());
+    const auto pid = static_cast<pid_t>(std::strtol(name.c_str() + mark + process_mark(0).size(), nullptr, 10));
     if (pid <= 0 || fs::exists(fmt::format("/proc/{}", pid))) continue;
     removed += fs::remove_all(entry.path(), error) > 0 ? 1 : 0;
   }
