@@ -105,7 +105,7 @@ std::string notes_of(const Grade& grade) {
   if (grade.level == sandbox::Level::none)
     notes +=
         "NOT SANDBOXED (--no-sandbox): the submission could read and change anything; this number proves nothing\n";
-  if (grade.level == sandbox::Level::reduced) notes += "sandbox: reduced (no namespaces here; `kbh doctor` says why)\n";
+  if (grade.level == sandbox::Level::reduced) notes += "sandbox: reduced (Landlock and seccomp, no namespaces)\n";
   if (grade.worker_log_truncated) notes += "the submission printed more than is kept; the rest was dropped\n";
   if (grade.seed_given) notes += "the seed was given on the command line: a replay, not a fresh grade\n";
   if (grade.mode != Mode::grade) notes += "this is not a grade\n";

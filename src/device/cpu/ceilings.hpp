@@ -58,6 +58,9 @@ Ceilings ceilings(bool again, const CeilingsProgress& progress);
 Ceilings ceilings(bool again, const CeilingsProgress& progress,
                   const std::function<Ceilings(const CeilingsProgress&)>& measure);
 
+/// Raises every figure to the better of the two (the call floor: lowers it).
+void raise_to(Ceilings& ceilings, const Ceilings& earlier);
+
 Json to_json(const Ceilings& ceilings);  // schema kbh.ceilings/1
 
 /// Error(usage) names source, field, value and what was expected.
