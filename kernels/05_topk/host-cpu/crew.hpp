@@ -1,6 +1,7 @@
 // Helper threads that sleep between calls.
 #pragma once
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <atomic>
@@ -38,6 +39,10 @@ class Crew {
   /// Returns when the job is done. Calls at most `helpers`.
   void run(int helpers) {
     if (helpers <= 0) return work_(0);
+    if (caller_ != pthread_self()) {
+      pin(0);
+      caller_ = pthread_self();
+    }
     to_call_.store(helpers, std::memory_order_relaxed);
     open_.store(true);
     epoch_.fetch_add(1);
@@ -55,7 +60,7 @@ class Crew {
   }
 
   void help(int member) {
-    allow_every_processor();
+    pin(member);
     for (uint32_t seen = 0;;) {
       epoch_.wait(seen);
       seen = epoch_.load();
@@ -71,15 +76,33 @@ class Crew {
     }
   }
 
-  /// A thread inherits the affinity of its creator, which may be pinned. Refused in some sandboxes: no harm.
-  static void allow_every_processor() {
-    cpu_set_t any;
-    CPU_ZERO(&any);
-    for (int processor = 0; processor < CPU_SETSIZE; ++processor) CPU_SET(processor, &any);
-    sched_setaffinity(0, sizeof any, &any);
+  /// The processors that this process may use. Asks for all first: an earlier crew may have pinned this thread.
+  static std::vector<int> processors() {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor) CPU_SET(processor, &allowed);
+    sched_setaffinity(0, sizeof allowed, &allowed);
+    std::vector<int> found;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return found;
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+      if (CPU_ISSET(processor, &allowed)) found.push_back(processor);
+    return found;
+  }
+
+  /// One processor for each member, the calling thread too: left to itself the scheduler now and then wakes a helper on
+  /// the caller's processor, where it waits until the call is over (measured on two processors: 374 instead of 216 us
+  /// for 4.6 MB, for as long as the threads live). Refused in some sandboxes: no harm.
+  void pin(int member) const {
+    if (processors_.empty()) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processors_[static_cast<size_t>(member) % processors_.size()], &one);
+    sched_setaffinity(0, sizeof one, &one);
   }
 
   Work work_;
+  const std::vector<int> processors_ = processors();
+  pthread_t caller_{};  // the thread that is pinned as member 0
   alignas(64) std::atomic<uint32_t> epoch_{0};
   std::atomic<bool> stop_{false};
   std::atomic<bool> open_{false};
