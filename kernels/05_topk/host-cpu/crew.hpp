@@ -90,8 +90,8 @@ class Crew {
   }
 
   /// One processor for each member, the calling thread too: left to itself the scheduler now and then wakes a helper on
-  /// the caller's processor, where it waits until the call is over (measured on two processors: 374 instead of 216 us
-  /// for 4.6 MB, for as long as the threads live). Refused in some sandboxes: no harm.
+  /// the caller's processor, where it waits until the call is over (1.7 times the time on two processors, for as long
+  /// as the threads live). Refused in some sandboxes: no harm.
   void pin(int member) const {
     if (processors_.empty()) return;
     cpu_set_t one;
