@@ -2,8 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include "base/hash.hpp"
-
 namespace kbh {
 namespace {
 
@@ -13,12 +11,6 @@ constexpr double kLingerSeconds = 0.005;
 constexpr double kSecondLookSeconds = 0.05;
 constexpr int kSecondLooks = 10;
 constexpr double kBusyShare = 0.8;
-
-std::uint64_t fingerprint_of(const std::vector<TensorView>& outputs) {
-  std::uint64_t all = 0;
-  for (const TensorView& output : outputs) all = all * 31 + fingerprint({output.data, output.spec->bytes()});
-  return all;
-}
 
 }  // namespace
 
@@ -95,10 +87,10 @@ std::optional<Finding> check_deadline(const GradeContext& context, Stage stage) 
 }
 
 std::optional<Finding> check_stillness(Session& session, int slot, Stage stage, const std::string& where) {
-  const std::vector<TensorView>& outputs = session.slot(slot).outputs;
-  const std::uint64_t before = fingerprint_of(outputs);
+  const int slots[] = {slot};
+  const std::uint64_t before = session.outputs_fingerprint(slots);
   const double running = session.linger(kLingerSeconds, 1);
-  const bool changed = fingerprint_of(outputs) != before;
+  const bool changed = session.outputs_fingerprint(slots) != before;
   Finding finding;
   finding.verdict = Verdict::rejected;
   finding.stage = stage;

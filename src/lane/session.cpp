@@ -587,6 +587,10 @@ std::optional<Failure> Session::call(std::span<const int> slots, CallReport* rep
   return impl_->command(Command::calls, slots, seconds, report);
 }
 
+std::uint64_t Session::outputs_fingerprint(std::span<const int> slots) const {
+  return impl_->outputs_fingerprint(slots);
+}
+
 std::string Session::overrun(int slot) const {
   const Impl& s = *impl_;
   const auto index = static_cast<std::size_t>(slot);

@@ -76,6 +76,9 @@ class Session {
   /// Calls the submission on each slot in turn; the worker stands still again when this returns.
   std::optional<Failure> call(std::span<const int> slots, CallReport* report);
 
+  /// Hash of the outputs of these slots as they stand now.
+  [[nodiscard]] std::uint64_t outputs_fingerprint(std::span<const int> slots) const;
+
   /// Empty when the bytes around the outputs (and inputs) of a slot are untouched, else which buffer was overrun.
   [[nodiscard]] std::string overrun(int slot) const;
 
