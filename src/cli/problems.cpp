@@ -23,10 +23,6 @@ struct LintArguments {
   std::string deck = "cpu-tiny";
 };
 
-std::string_view role_name(Role role) {
-  return role == Role::state ? "state" : role == Role::input ? "input" : "output";
-}
-
 Json to_json(const Problem& problem) {
   Json cases = Json::array();
   for (const Case& c : problem.cases) cases.push_back({{"name", c.name}, {"about", c.about}});
@@ -54,7 +50,7 @@ void print_list() {
 void print_tensors(const Problem& problem, const Shape& shape) {
   Table table{{"tensor", "role", "dtype", "shape"}, {Align::left, Align::left, Align::left, Align::left}, {}};
   for (const TensorSpec& t : problem.tensors(shape))
-    table.rows.push_back({t.name, std::string(role_name(t.role)), std::string(name_of(t.dtype)),
+    table.rows.push_back({t.name, std::string(name_of(t.role)), std::string(name_of(t.dtype)),
                           fmt::format("({})", fmt::join(t.dims, ", "))});
   fmt::print("tensors at {}:\n{}\n", shape.text(), table.text());
 }
@@ -66,8 +62,7 @@ void print_shapes(const Problem& problem, const Deck& deck) {
   const auto& shapes = deck.shapes_of(problem);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const Work work = problem.work(shapes[i].shape);
-    table.rows.push_back({fmt::format("{}", i), shapes[i].shape.text(),
-                          shapes[i].regime == Regime::memory ? "memory" : "compute",
+    table.rows.push_back({fmt::format("{}", i), shapes[i].shape.text(), std::string(name_of(shapes[i].regime)),
                           fmt::format("{:.0f}", work.min_bytes), fmt::format("{:.3g}", work.flops)});
   }
   fmt::print("shapes on deck {} (and their neighbours inside the domain are checked too):\n{}\n", deck.name,

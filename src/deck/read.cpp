@@ -8,6 +8,7 @@
 #include "base/hash.hpp"
 #include "deck/deck.hpp"
 #include "deck/section.hpp"
+#include "problem/problem_list.hpp"
 #include "problem/registry.hpp"
 
 namespace kbh {
@@ -85,7 +86,7 @@ void read_peaks(const Section& top, Deck& deck) {
 /// Every dimension of the problem, nothing else, inside its domain.
 DeckShape shape_from(const Section& section, const Problem& problem) {
   DeckShape listed{{}, problem.regime};
-  for (const std::string& dim : problem.dims) listed.shape.dims.emplace_back(dim, section.integer(dim, 1));
+  for (const std::string& dim : problem.dims) listed.shape.dims.emplace_back(dim, section.integer(dim, 0));
   if (const auto wrong = problem.outside_domain(listed.shape))
     section.refuse(fmt::format("shape {} lies outside the domain of {}: {}", listed.shape.text(), problem.id, *wrong));
   if (section.has("regime"))
@@ -129,8 +130,7 @@ Deck read_deck(const std::filesystem::path& file) {
   deck.limits = limits_from(top);
   deck.sampling = sampling_from(top);
 
-  std::vector<std::string> ids;
-  for (const Problem& problem : all_problems()) ids.push_back(problem.id);
+  const std::vector<std::string>& ids = problem_ids();
   const auto problems = top.section("problems", ids);
   if (!problems || problems->keys().empty())
     top.refuse("no problem has a shape: add a table such as [[problems." + ids.front() + "]]");

@@ -4,14 +4,19 @@
 #include <chrono>
 #include <random>
 
+#include "base/error.hpp"
 #include "grade/stages.hpp"
 #include "grade/verify.hpp"
+#include "problem/compare.hpp"
 
 namespace kbh {
 namespace {
 
 // Two places of each kind (ending at and starting behind an unmapped page), so that addresses change from call to call.
 constexpr int kSlots = 4;
+// Slots take turns in using them, so that neighbouring slots differ.
+constexpr int kStates = 2;
+constexpr int kOtherTrial = 1'000'000;  // of the other state's draw
 // Wrong answers are collected up to this many, so that the report shows which cases fail and not only the first.
 constexpr std::size_t kMaxWrong = 8;
 // On a neighbouring shape: the nominal case and this many others, drawn anew for every grade.
@@ -56,21 +61,35 @@ class Checker {
     }
     tell("", static_cast<int>(shapes.size()), static_cast<int>(shapes.size()));
     summarise_wrong();
+    report_.upstream_pass = upstream_pass(shapes.size());
     StageResult<CheckReport> result{std::move(report_), finding_};
     result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return result;
   }
 
  private:
+  /// Unknown unless every shape met every case of upstream's.
+  [[nodiscard]] std::optional<bool> upstream_pass(std::size_t shapes) const {
+    std::size_t accepted = 0;
+    for (const CheckedCall& call : report_.calls) {
+      if (call.upstream == false) return false;
+      accepted += call.upstream.has_value() ? 1 : 0;
+    }
+    const auto cases = std::count_if(context_.problem.cases.begin(), context_.problem.cases.end(),
+                                     [](const Case& c) { return c.upstream.has_value(); });
+    if (cases == 0 || accepted < shapes * static_cast<std::size_t>(cases)) return std::nullopt;
+    return true;
+  }
+
   void tell(const std::string& text, int done, int total) const {
     if (context_.progress.step) context_.progress.step(text, done, total);
   }
 
   void check_shape(const Shape& shape, bool listed, const std::vector<Draw>& draws) {
     const Problem& problem = context_.problem;
-    const DrawKey state_key{seed_, problem.id, problem.version, shape, problem.nominal().name, -1};
-    const auto failure = session_.open_shape(shape, problem.tensors(shape), kSlots, 1, [&](int, auto state) {
-      if (!state.empty()) problem.nominal().fill(state_key, state);
+    const int states = problem.has_state() ? kStates : 1;
+    const auto failure = session_.open_shape(shape, problem.tensors(shape), kSlots, states, [&](int i, auto state) {
+      if (problem.has_state()) problem.nominal().fill_state(key_of(shape, problem.nominal(), -1 - i), state);
     });
     if (failure) return stop(finding_of(*failure, Stage::check, shape.text()));
     for (const Draw& draw : draws) {
@@ -79,30 +98,76 @@ class Checker {
     }
   }
 
+  [[nodiscard]] DrawKey key_of(const Shape& shape, const Case& data, int trial) const {
+    return {seed_, context_.problem.id, context_.problem.version, shape, data.name, trial};
+  }
+
+  /// Draws everything that a slot's call reads; a new state gets a new object. False when the grade ends here.
+  bool fill(const Shape& shape, const Draw& draw, int trial, int slot) {
+    const DrawKey key = key_of(shape, *draw.data, trial);
+    const std::span<const TensorView> tensors = session_.slot(slot).tensors;
+    if (draw.data->fill_state) draw.data->fill_state(key, state_of(tensors));
+    draw.data->fill(key, tensors);
+    if (!draw.data->fill_state) return true;
+    const auto failure = session_.recreate(session_.state_of(slot));
+    if (failure) stop(finding_of(*failure, Stage::check, place(shape, draw, "")));
+    return !failure;
+  }
+
   void check_draw(const Shape& shape, bool listed, const Draw& draw) {
-    const Problem& problem = context_.problem;
     if (auto late = check_deadline(context_, Stage::check)) return stop(*late);
-    const DrawKey key{seed_, problem.id, problem.version, shape, draw.data->name, draw.trial};
     const int slot = static_cast<int>(order_() % kSlots);
-    draw.data->fill(key, session_.slot(slot).tensors);
-    if (!check_call(shape, listed, draw, slot, false)) return;
-    if (draw.data->kind != CaseKind::in_place) return;
-    draw.data->change(key, session_.slot(slot).tensors);
-    check_call(shape, listed, draw, slot, true);
+    if (!fill(shape, draw, draw.trial, slot)) return;
+    switch (draw.data->kind) {
+      case CaseKind::single:
+        check_call(shape, listed, draw, slot, "");
+        return;
+      case CaseKind::repeated:
+        return check_repeated(shape, listed, draw, slot);
+      case CaseKind::two_states:
+        return check_two_states(shape, listed, draw, slot);
+    }
+  }
+
+  void check_repeated(const Shape& shape, bool listed, const Draw& draw, int slot) {
+    const DrawKey key = key_of(shape, *draw.data, draw.trial);
+    if (!check_call(shape, listed, draw, slot, "")) return;
+    for (int step = 1; step < draw.data->calls; ++step) {
+      draw.data->change(key, step, session_.slot(slot).tensors, expected_);
+      if (!check_call(shape, listed, draw, slot, ", after the inputs changed in place")) return;
+    }
+  }
+
+  /// The other slot of the pair uses the other state.
+  void check_two_states(const Shape& shape, bool listed, const Draw& draw, int slot) {
+    const int other = slot ^ 1;
+    expect(session_.state_of(other) != session_.state_of(slot), "neighbouring slots use different states");
+    if (!fill(shape, draw, draw.trial + kOtherTrial, other)) return;
+    for (const int next : {slot, other, slot})
+      if (!check_call(shape, listed, draw, next, ", two states in turn")) return;
+  }
+
+  static std::string place(const Shape& shape, const Draw& draw, std::string_view which) {
+    return fmt::format("case {} of {}{}", draw.data->name, shape.text(), which);
   }
 
   /// False when the grade ends here or the answer was wrong.
-  bool check_call(const Shape& shape, bool listed, const Draw& draw, int slot, bool changed) {
-    const std::string where = fmt::format("case {} of {}{}{}", draw.data->name, shape.text(),
-                                          listed ? "" : " (a neighbour of the listed shapes)",
-                                          changed ? ", after a few elements changed in place" : "");
+  bool check_call(const Shape& shape, bool listed, const Draw& draw, int slot, std::string_view which) {
+    const std::string where = place(shape, draw, which) + (listed ? "" : " (a neighbour of the listed shapes)");
     session_.poison(slot);
     const int slots[] = {slot};
     CallReport call;
     if (const auto failure = session_.call(slots, &call)) return stop(finding_of(*failure, Stage::check, where)), false;
     if (auto overrun = check_canaries(session_, slot, Stage::check, where)) return stop(*overrun), false;
-    CheckedCall checked{draw.data->name, shape,   listed,
-                        draw.trial,      changed, compare_slot(context_.problem, shape, session_, slot)};
+    const SlotData data = data_of(session_, slot);
+    expected_ = context_.problem.oracle(shape, data.tensors);
+    CheckedCall checked{
+        draw.data->name, shape,
+        listed,          draw.trial,
+        !which.empty(),  context_.problem.compare(shape, *draw.data, data.tensors, expected_, data.outputs),
+        std::nullopt};
+    if (draw.data->upstream && listed)
+      checked.upstream = accepted_upstream(*draw.data->upstream, expected_, data.outputs);
     const bool pass = checked.comparison.pass;
     if (!pass) wrong_.push_back(wrong_output(Stage::check, where, checked.comparison, context_.problem));
     report_.calls.push_back(std::move(checked));
@@ -131,6 +196,7 @@ class Checker {
   CheckReport report_;
   std::vector<Finding> wrong_;
   std::optional<Finding> finding_;
+  Expected expected_;  // the oracle's answer to the last call
 };
 
 }  // namespace

@@ -12,8 +12,6 @@ Json to_json(const Shape& shape) {
   return json;
 }
 
-std::string_view name_of(Regime regime) { return regime == Regime::memory ? "memory" : "compute"; }
-
 Json to_json(const Finding& finding) {
   return {{"verdict", name_of(finding.verdict)},
           {"stage", name_of(finding.stage)},
@@ -54,8 +52,9 @@ Json to_json(const CheckReport& check) {
   for (const CheckedCall& call : check.calls) {
     passed += call.comparison.pass ? 1 : 0;
     Json one{{"case", call.case_name}, {"shape", to_json(call.shape)}, {"listed", call.listed}, {"trial", call.trial}};
-    if (call.in_place) one["after_change_in_place"] = true;
+    if (call.further) one["further_call"] = true;
     one["pass"] = call.comparison.pass;
+    if (call.upstream) one["upstream_pass"] = *call.upstream;
     one["worst"] = call.comparison.worst;
     if (!call.comparison.pass) one["bad"] = call.comparison.bad;
     if (const auto& m = call.comparison.mismatch)
@@ -63,7 +62,9 @@ Json to_json(const CheckReport& check) {
           {"output", m->output}, {"index", m->index}, {"expected", m->expected}, {"got", m->got}, {"rule", m->rule}};
     calls.push_back(std::move(one));
   }
-  return {{"passed", passed}, {"total", check.calls.size()}, {"calls", calls}};
+  Json upstream = "unavailable";
+  if (check.upstream_pass) upstream = *check.upstream_pass;
+  return {{"passed", passed}, {"total", check.calls.size()}, {"upstream_pass", upstream}, {"calls", calls}};
 }
 
 Json to_json(const ShapeTiming& timing) {

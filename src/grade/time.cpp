@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <numeric>
 #include <random>
@@ -13,6 +14,11 @@ using Clock = std::chrono::steady_clock;
 
 // Ring of slots. Samples use them in random order; a batch takes up to all of them, each with fresh data.
 constexpr int kSlots = 12;
+// Weights rotate too: none may stay in a cache, nor be remembered by its address.
+constexpr int kStates = 3;
+// Trials of the check stage stay far below.
+constexpr int kStateTrial = 900'000;
+constexpr int kFirstTrial = 1'000'000;
 constexpr int kWarmupCalls = 10;
 constexpr double kWarmupSeconds = 0.1;
 constexpr int kBatchRepeats = 2;
@@ -45,9 +51,9 @@ class ShapeTimer {
   /// Nothing, or why the grade ends.
   std::optional<Finding> run() {
     const Problem& problem = context_.problem;
-    const DrawKey state_key{seed_, problem.id, problem.version, shape_, problem.nominal().name, -2};
-    const auto failure = session_.open_shape(shape_, problem.tensors(shape_), kSlots, 1, [&](int, auto state) {
-      if (!state.empty()) problem.nominal().fill(state_key, state);
+    const int states = problem.has_state() ? kStates : 1;
+    const auto failure = session_.open_shape(shape_, problem.tensors(shape_), kSlots, states, [&](int i, auto state) {
+      if (problem.has_state()) problem.nominal().fill_state(key(kStateTrial + i), state);
     });
     if (failure) return finding_of(*failure, Stage::time, shape_.text());
     if (!warm_up()) return finding_;
@@ -63,10 +69,22 @@ class ShapeTimer {
   [[nodiscard]] ShapeTiming result() && { return std::move(timing_); }
 
  private:
+  [[nodiscard]] DrawKey key(int trial) const {
+    const Problem& problem = context_.problem;
+    return {seed_, problem.id, problem.version, shape_, problem.nominal().name, trial};
+  }
+
+  /// New content. Where the oracle is dear, a slot that has been drawn once changes in a few secret rows only.
   void fill(int slot) {
     const Problem& problem = context_.problem;
-    const DrawKey key{seed_, problem.id, problem.version, shape_, problem.nominal().name, 1'000'000 + draws_++};
-    problem.nominal().fill(key, session_.slot(slot).tensors);
+    const std::span<const TensorView> tensors = session_.slot(slot).tensors;
+    Expected& expected = expected_[static_cast<std::size_t>(slot)];
+    if (problem.refresh && !expected.outputs.empty()) {
+      problem.refresh(key(kFirstTrial + draws_++), tensors, expected);
+    } else {
+      problem.nominal().fill(key(kFirstTrial + draws_++), tensors);
+      expected = problem.oracle(shape_, data_of(session_, slot).tensors);
+    }
     session_.poison(slot);
   }
 
@@ -76,7 +94,8 @@ class ShapeTimer {
     if (const auto failure = session_.call(slots, report)) return end(finding_of(*failure, Stage::time, where));
     for (const int slot : slots) {
       if (auto overrun = check_canaries(session_, slot, Stage::time, where)) return end(*overrun);
-      const Comparison comparison = compare_slot(context_.problem, shape_, session_, slot);
+      const Comparison comparison = compare_slot(context_.problem, shape_, context_.problem.nominal(), session_, slot,
+                                                 expected_[static_cast<std::size_t>(slot)]);
       if (!comparison.pass) return end(wrong_output(Stage::time, where, comparison, context_.problem));
     }
     return true;
@@ -190,6 +209,7 @@ class ShapeTimer {
   Shape shape_;
   std::mt19937_64 random_;
   int draws_ = 0;
+  std::array<Expected, kSlots> expected_;  // per slot, of what it holds
   ShapeTiming timing_;
   std::optional<Finding> finding_;
 };

@@ -48,12 +48,14 @@ struct CheckedCall {
   Shape shape;
   bool listed = true;  // false: a neighbour of a listed shape
   int trial = 0;
-  bool in_place = false;  // the call after a few elements had changed
+  bool further = false;  // not the first call of its draw: inputs changed in place, or two states in turn
   Comparison comparison;
+  std::optional<bool> upstream;  // what upstream's checker says, on a case that it has too
 };
 
 struct CheckReport {
   std::vector<CheckedCall> calls;
+  std::optional<bool> upstream_pass;  // its tolerance on its cases; unknown when not all of them were run
   double seconds = 0;
 };
 

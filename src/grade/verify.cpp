@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace kbh {
 namespace {
 
@@ -19,9 +21,16 @@ SlotData data_of(const Session& session, int slot) {
   return {{memory.tensors.begin(), memory.tensors.end()}, {memory.outputs.begin(), memory.outputs.end()}};
 }
 
-Comparison compare_slot(const Problem& problem, const Shape& shape, const Session& session, int slot) {
+std::span<const TensorView> state_of(std::span<const TensorView> tensors) {
+  const auto is_input = [](const TensorView& v) { return v.spec->role != Role::state; };
+  const auto end = std::find_if(tensors.begin(), tensors.end(), is_input);
+  return tensors.first(static_cast<std::size_t>(end - tensors.begin()));
+}
+
+Comparison compare_slot(const Problem& problem, const Shape& shape, const Case& of, const Session& session, int slot,
+                        const Expected& expected) {
   const SlotData data = data_of(session, slot);
-  return problem.compare(shape, data.tensors, problem.oracle(shape, data.tensors), data.outputs);
+  return problem.compare(shape, of, data.tensors, expected, data.outputs);
 }
 
 Finding finding_of(const Failure& failure, Stage stage, const std::string& where) {

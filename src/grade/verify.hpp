@@ -7,15 +7,19 @@
 
 namespace kbh {
 
-/// The views of one slot that Case::fill, oracle and compare take.
+/// The views of one slot that oracle and compare take.
 struct SlotData {
   std::vector<ConstTensorView> tensors;
   std::vector<ConstTensorView> outputs;
 };
 SlotData data_of(const Session& session, int slot);
 
-/// Compares the outputs of a stopped worker's slot with the oracle.
-Comparison compare_slot(const Problem& problem, const Shape& shape, const Session& session, int slot);
+/// Of the views that Case::fill takes, those of state, which come first.
+std::span<const TensorView> state_of(std::span<const TensorView> tensors);
+
+/// Compares the outputs of a stopped worker's slot with the oracle's answer to its inputs.
+Comparison compare_slot(const Problem& problem, const Shape& shape, const Case& of, const Session& session, int slot,
+                        const Expected& expected);
 
 /// A worker's failure as a finding of a stage, with where it happened.
 Finding finding_of(const Failure& failure, Stage stage, const std::string& where);

@@ -113,7 +113,7 @@ std::string slurp_proc(const std::string& path) {
 }
 
 /// 'R', 'S', 'T', ... or 0 when the task is gone.
-char state_of(pid_t pid, const std::string& task) {
+char run_state_of(pid_t pid, const std::string& task) {
   const std::string stat = slurp_proc(fmt::format("/proc/{}/task/{}/stat", pid, task));
   const std::size_t behind_name = stat.rfind(')');
   return behind_name == std::string::npos || behind_name + 2 >= stat.size() ? '\0' : stat[behind_name + 2];
@@ -160,6 +160,7 @@ struct Session::Impl {
   double empty_us = 0;
 
   // the open shape
+  std::string shape_text;
   std::vector<TensorSpec> tensors;
   cpu::SharedArena read_only;
   cpu::SharedArena read_write;
@@ -187,6 +188,7 @@ struct Session::Impl {
   std::optional<Json> ask(const Json& message, double seconds, std::string_view doing, std::optional<Failure>* failure,
                           std::span<const int> fds = {});
   std::optional<Failure> command(Command what, std::span<const int> slots, double seconds, CallReport* report);
+  std::optional<Failure> create(const Json& what, const std::string& shape);
   std::optional<Failure> arm();
   std::optional<Failure> leave();
   void resume();
@@ -373,7 +375,7 @@ bool Session::Impl::stop() {
     const std::vector<std::string> tasks = tasks_of(pid);
     if (tasks.empty() || now_ns() > deadline) return false;
     const bool all = std::all_of(tasks.begin(), tasks.end(), [&](const std::string& task) {
-      const char state = state_of(pid, task);
+      const char state = run_state_of(pid, task);
       // A thread that ended in between counts as stopped; a zombie leader means that the process is going down.
       return state == 'T' || state == 't' || state == '\0' || state == 'X';
     });
@@ -391,6 +393,20 @@ std::uint64_t Session::Impl::outputs_fingerprint(std::span<const int> slots) con
     for (const TensorView& output : memory[static_cast<std::size_t>(slot)].outputs)
       all = all * 31 + fingerprint({output.data, output.spec->bytes()});
   return all;
+}
+
+/// Has kbh_create called; `what` says for which states.
+std::optional<Failure> Session::Impl::create(const Json& what, const std::string& shape) {
+  std::optional<Failure> failure;
+  const auto created = ask(what, spec.limits.create_seconds, "running kbh_create", &failure);
+  if (!created) return failure;
+  const auto status = created->find("status");
+  if (status != created->end() && status->is_number_integer() && *status == 0) return std::nullopt;
+  return Failure{
+      Failure::Kind::crashed,
+      fmt::format("kbh_create returned {} for {}", status == created->end() ? "nothing" : status->dump(), shape),
+      "the shape lies in the problem's declared domain (`kbh problems`) and must be supported",
+      {}};
 }
 
 std::optional<Failure> Session::Impl::command(Command what, std::span<const int> slots, double seconds,
@@ -476,6 +492,7 @@ std::optional<Failure> Session::open_shape(const Shape& shape, const std::vector
     if (auto left = s.leave()) return left;
     if (!s.ask({{"op", "close"}}, s.spec.limits.create_seconds, "destroying its objects", &failure)) return failure;
   }
+  s.shape_text = shape.text();
   s.tensors = tensors;
   s.state_places.assign(static_cast<std::size_t>(states), {});
   s.slot_places.assign(static_cast<std::size_t>(slots), {});
@@ -504,12 +521,8 @@ std::optional<Failure> Session::open_shape(const Shape& shape, const std::vector
   for (const auto& [name, value] : shape.dims) message["dims"].push_back(Json::array({name, value}));
   message["tensors"] = Json::array();
   for (const TensorSpec& t : tensors)
-    message["tensors"].push_back({{"name", t.name},
-                                  {"role", t.role == Role::state   ? "state"
-                                           : t.role == Role::input ? "input"
-                                                                   : "output"},
-                                  {"dtype", static_cast<int>(t.dtype)},
-                                  {"shape", t.dims}});
+    message["tensors"].push_back(
+        {{"name", t.name}, {"role", name_of(t.role)}, {"dtype", static_cast<int>(t.dtype)}, {"shape", t.dims}});
   const auto describe = [](const std::vector<cpu::Placement>& places) {
     Json list = Json::array();
     for (const cpu::Placement& p : places)
@@ -554,17 +567,17 @@ std::optional<Failure> Session::open_shape(const Shape& shape, const std::vector
     } catch (const Json::exception&) {  // a hostile worker's claim: messages get less precise, nothing else
     }
 
-  const auto created = s.ask({{"op", "create"}}, s.spec.limits.create_seconds, "running kbh_create", &failure);
-  if (!created) return failure;
-  const auto status = created->find("status");
-  if (status == created->end() || !status->is_number_integer() || *status != 0)
-    return Failure{Failure::Kind::crashed,
-                   fmt::format("kbh_create returned {} for {}", status == created->end() ? "nothing" : status->dump(),
-                               shape.text()),
-                   "the shape lies in the problem's declared domain (`kbh problems`) and must be supported",
-                   {}};
+  if (auto refused = s.create({{"op", "create"}}, shape.text())) return refused;
   return s.arm();
 }
+
+std::optional<Failure> Session::recreate(int state) {
+  if (auto left = impl_->leave()) return left;
+  if (auto refused = impl_->create({{"op", "recreate"}, {"state", state}}, impl_->shape_text)) return refused;
+  return impl_->arm();
+}
+
+int Session::state_of(int slot) const { return impl_->slot_places.at(static_cast<std::size_t>(slot)).state; }
 
 const SlotMemory& Session::slot(int index) const { return impl_->memory.at(static_cast<std::size_t>(index)); }
 
@@ -609,7 +622,7 @@ double Session::linger(double seconds, int looks) {
   s.resume();
   for (int look = 0; look < looks; ++look) {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds / looks));
-    for (const std::string& task : tasks_of(s.pid)) seen_running[task] += state_of(s.pid, task) == 'R' ? 1 : 0;
+    for (const std::string& task : tasks_of(s.pid)) seen_running[task] += run_state_of(s.pid, task) == 'R' ? 1 : 0;
   }
   s.stop();
   int most = 0;

@@ -70,6 +70,12 @@ class Session {
 
   [[nodiscard]] const SlotMemory& slot(int index) const;
 
+  /// The number of the state that a slot's calls use: slots take turns.
+  [[nodiscard]] int state_of(int slot) const;
+
+  /// Makes the submission's object of one state anew, after the caller has filled that state with other data.
+  std::optional<Failure> recreate(int state);
+
   /// Fills the outputs of a slot with a pattern that no right answer holds, and renews its canaries.
   void poison(int slot);
 

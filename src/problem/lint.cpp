@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kNeighbours = "neighbours";
 constexpr std::byte kPoison{0xab};
+constexpr double kLeastMargin = 2;  // of a claimed kill: error / bound
 
 /// Tensors of one kind (inputs with state, or outputs) that own their memory.
 class Buffers {
@@ -43,13 +44,21 @@ class Buffers {
   std::vector<std::vector<std::byte>> bytes_;
 };
 
-/// Two calls of one case on one shape: the data of both, and the oracle's answer to the second, which is judged.
+/// The calls of one case on one shape, in turn, and what the oracle says about them. Cases of single calls get a former
+/// call with another draw: who answers with what was right before is seen.
 struct Calls {
+  const Case& of;
   const Shape& shape;
-  const std::vector<TensorSpec> specs;
-  Buffers former;
-  Buffers judged;
-  Expected expected;
+  std::vector<TensorSpec> specs;
+  std::vector<Buffers> given;      // state and inputs, per call
+  std::vector<Expected> expected;  // empty for a call that is not judged
+  std::size_t first_judged = 1;
+};
+
+/// What became of an answer: the comparison of the first call that failed, else of the last.
+struct Judgement {
+  Comparison comparison;
+  double worst = 0;  // over all judged calls
 };
 
 class Lint {
@@ -58,6 +67,7 @@ class Lint {
     for (const Case& c : problem.cases) report_.cases.push_back(c.name);
     report_.cases.emplace_back(kNeighbours);
     for (const Mutant& m : problem.mutants) report_.mutants.push_back(m.name);
+    report_.honest_worst.assign(report_.cases.size(), 0);
     report_.matrix.assign(report_.mutants.size(),
                           std::vector<MutantOutcome>(report_.cases.size(), MutantOutcome::not_applicable));
   }
@@ -88,8 +98,14 @@ class Lint {
     std::set<std::string> cases;
     for (const Case& c : problem_.cases) {
       if (!cases.insert(c.name).second) fault("two cases are called {}", c.name);
-      for (const std::string& name : c.kills)
-        if (!mutants.contains(name)) fault("case {} claims to kill {}, which is no mutant", c.name, name);
+      for (const auto* names : {&c.kills, &c.barely_kills})
+        for (const std::string& name : *names)
+          if (!mutants.contains(name)) fault("case {} claims to kill {}, which is no mutant", c.name, name);
+      if (static_cast<bool>(c.fill_state) != problem_.has_state())
+        fault("case {} has {} fill_state", c.name, c.fill_state ? "a" : "no");
+      if (c.kind == CaseKind::two_states && !c.fill_state) fault("case {}: two states of a problem without", c.name);
+      if ((c.kind == CaseKind::repeated) != static_cast<bool>(c.change) || c.calls < 2)
+        fault("case {}: repeated calls need a change, and nothing else does", c.name);
     }
     const auto nominal = [](const Case& c) { return c.nominal; };
     if (std::count_if(problem_.cases.begin(), problem_.cases.end(), nominal) != 1)
@@ -100,36 +116,62 @@ class Lint {
     return {seed_, problem_.id, problem_.version, shape, c.name, trial};
   }
 
+  /// The views of state and of everything, in the order of the specs (state first).
+  void fill(const Case& c, const Shape& shape, int trial, Buffers& buffers) const {
+    const std::vector<TensorView> views = buffers.views();
+    const auto is_state = [](const TensorView& v) { return v.spec->role == Role::state; };
+    const auto states = static_cast<std::size_t>(std::count_if(views.begin(), views.end(), is_state));
+    if (c.fill_state) c.fill_state(key(c, shape, trial), std::span(views).first(states));
+    c.fill(key(c, shape, trial), views);
+  }
+
   [[nodiscard]] Calls draw(const Case& c, const Shape& shape) {
     const std::vector<TensorSpec> specs = problem_.tensors(shape);
-    Calls calls{shape, specs, {specs, false, kPoison}, {specs, false, kPoison}, {}};
-    c.fill(key(c, shape, 0), calls.former.views());
-    if (c.kind == CaseKind::in_place) {
-      calls.judged = calls.former;
-      c.change(key(c, shape, 0), calls.judged.views());
-    } else {
-      c.fill(key(c, shape, 1), calls.judged.views());
+    Calls calls{c, shape, specs, {}, {}};
+    const int count = c.kind == CaseKind::repeated ? c.calls : 2;
+    for (int i = 0; i < count; ++i) {
+      if (c.kind == CaseKind::repeated && i > 0) {
+        calls.given.push_back(calls.given.back());
+        if (calls.expected.back().outputs.empty())
+          calls.expected.back() = problem_.oracle(shape, calls.given[static_cast<std::size_t>(i) - 1].const_views());
+        c.change(key(c, shape, 0), i, calls.given.back().views(), calls.expected.back());
+      } else {
+        calls.given.emplace_back(specs, false, kPoison);
+        fill(c, shape, i, calls.given.back());
+      }
+      calls.expected.emplace_back();
+      if (i > 0) calls.expected.back() = problem_.oracle(shape, calls.given.back().const_views());
     }
-    calls.expected = problem_.oracle(shape, calls.judged.const_views());
     check_draws(c, calls);
     return calls;
   }
 
   void check_draws(const Case& c, const Calls& calls) {
     Buffers again(calls.specs, false, std::byte{0});
-    c.fill(key(c, calls.shape, 0), again.views());
-    if (again.bytes() != calls.former.bytes()) fault("case {} on {}: one key, two draws", c.name, calls.shape.text());
-    if (calls.judged.bytes() == calls.former.bytes())
+    fill(c, calls.shape, 0, again);
+    if (again.bytes() != calls.given[0].bytes()) fault("case {} on {}: one key, two draws", c.name, calls.shape.text());
+    if (calls.given[1].bytes() == calls.given[0].bytes())
       fault("case {} on {}: two draws with the same data", c.name, calls.shape.text());
   }
 
-  /// What the comparison says about the second answer of `answer`.
-  [[nodiscard]] Comparison judge(const Calls& calls, const Answer& answer) const {
-    Buffers former(calls.specs, true, kPoison);
-    answer(calls.shape, calls.former.const_views(), former.views(), {});
-    Buffers judged(calls.specs, true, kPoison);
-    answer(calls.shape, calls.judged.const_views(), judged.views(), former.bytes());
-    return problem_.compare(calls.shape, calls.judged.const_views(), calls.expected, judged.const_views());
+  [[nodiscard]] Comparison compare(const Calls& calls, std::size_t call, const Buffers& outputs) const {
+    return problem_.compare(calls.shape, calls.of, calls.given[call].const_views(), calls.expected[call],
+                            outputs.const_views());
+  }
+
+  [[nodiscard]] Judgement judge(const Calls& calls, const Answer& answer) const {
+    Judgement judgement;
+    std::vector<std::vector<std::byte>> former;
+    for (std::size_t i = 0; i < calls.given.size(); ++i) {
+      Buffers outputs(calls.specs, true, kPoison);
+      answer(calls.shape, calls.given[i].const_views(), outputs.views(), former);
+      former = outputs.bytes();
+      if (i < calls.first_judged) continue;
+      judgement.comparison = compare(calls, i, outputs);
+      judgement.worst = std::max(judgement.worst, judgement.comparison.worst);
+      if (!judgement.comparison.pass) break;
+    }
+    return judgement;
   }
 
   /// `claims`: whether what the case claims to kill must die here.
@@ -137,24 +179,37 @@ class Lint {
     if (c.applies && !c.applies(shape)) return;
     const Calls calls = draw(c, shape);
     const std::string where = fmt::format("case {} on {}", c.name, shape.text());
-    if (const Comparison right = judge(calls, problem_.honest); !right.pass)
-      fault("{}: the honest answer is refused ({})", where, right.mismatch ? right.mismatch->rule : "no reason given");
+    const Judgement right = judge(calls, problem_.honest);
+    report_.honest_worst[column] = std::max(report_.honest_worst[column], right.worst);
+    if (!right.comparison.pass)
+      fault("{}: the honest answer is refused ({})", where,
+            right.comparison.mismatch ? right.comparison.mismatch->rule : "no reason given");
     const Buffers zeros(calls.specs, true, std::byte{0});
-    if (problem_.compare(shape, calls.judged.const_views(), calls.expected, zeros.const_views()).pass)
-      fault("{}: outputs of zeros pass", where);
+    for (std::size_t i = calls.first_judged; i < calls.given.size(); ++i)
+      if (compare(calls, i, zeros).pass) fault("{}: outputs of zeros pass", where);
 
     const std::vector<Mutant>& mutants = problem_.mutants;
     std::vector<MutantOutcome> outcomes(mutants.size(), MutantOutcome::not_applicable);
+    std::vector<double> margins(mutants.size());
     parallel_for(mutants.size(), 1, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t m = begin; m < end; ++m)
-        if (!mutants[m].applies || mutants[m].applies(shape))
-          outcomes[m] = judge(calls, mutants[m].run).pass ? MutantOutcome::passed : MutantOutcome::killed;
+      for (std::size_t m = begin; m < end; ++m) {
+        if (mutants[m].applies && !mutants[m].applies(shape)) continue;
+        const Judgement judgement = judge(calls, mutants[m].run);
+        outcomes[m] = judgement.comparison.pass ? MutantOutcome::passed : MutantOutcome::killed;
+        margins[m] = judgement.worst;
+      }
     });
     for (std::size_t m = 0; m < mutants.size(); ++m) {
       record(report_.matrix[m][column], outcomes[m]);
-      const bool claimed = std::find(c.kills.begin(), c.kills.end(), mutants[m].name) != c.kills.end();
-      if (claims && claimed && outcomes[m] == MutantOutcome::passed)
+      if (!claims || outcomes[m] == MutantOutcome::not_applicable) continue;
+      const bool kills = std::find(c.kills.begin(), c.kills.end(), mutants[m].name) != c.kills.end();
+      const bool barely =
+          std::find(c.barely_kills.begin(), c.barely_kills.end(), mutants[m].name) != c.barely_kills.end();
+      if ((kills || barely) && outcomes[m] == MutantOutcome::passed)
         fault("{}: claims to kill {}, which passes", where, mutants[m].name);
+      else if (kills && margins[m] < kLeastMargin)
+        fault("{}: kills {} by a factor of {:.2f} only, expected {} (or list it in barely_kills)", where,
+              mutants[m].name, margins[m], kLeastMargin);
     }
     if (c.nominal && nominal_of_first_shape_.empty()) nominal_of_first_shape_ = outcomes;
   }
@@ -233,7 +288,9 @@ std::string lint_text(const LintReport& report) {
     for (const MutantOutcome outcome : report.matrix[m]) text += fmt::format("  {}", letter(outcome));
     text += '\n';
   }
-  text += "\nX killed, . right or not seen, blank: does not apply\n";
+  text += fmt::format("{:{}}", "honest: error / bound, %", width + 2);
+  for (const double worst : report.honest_worst) text += fmt::format("{:3.0f}", 100 * std::min(worst, 9.99));
+  text += "\n\nX killed, . right or not seen, blank: does not apply\n";
   for (const std::string& fault : report.faults) text += fmt::format("fault: {}\n", fault);
   if (report.faults.empty()) text += "no faults\n";
   return text;

@@ -14,6 +14,7 @@ struct LintReport {
   std::vector<std::string> cases;  // the last is "neighbours": nominal data on the neighbours of the shapes
   std::vector<std::string> mutants;
   std::vector<std::vector<MutantOutcome>> matrix;  // [mutant][case]
+  std::vector<double> honest_worst;                // [case]: the honest answer's largest error / bound
   std::vector<std::string> faults;  // broken claims, survivors, idle cases, an honest answer refused; empty when sound
 };
 

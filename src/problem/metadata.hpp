@@ -12,4 +12,7 @@ namespace kbh {
 /// the field, its value and what was expected; unknown fields are refused.
 Problem read_metadata(std::string_view toml, const std::string& source);
 
+/// The same from src/problems/ID as it was built in, with the folder's other texts.
+Problem read_problem(std::string_view id);
+
 }  // namespace kbh

@@ -35,6 +35,20 @@ std::string Shape::text() const {
   return text;
 }
 
+std::string_view name_of(Role role) {
+  switch (role) {
+    case Role::state:
+      return "state";
+    case Role::input:
+      return "input";
+    case Role::output:
+      return "output";
+  }
+  return "?";
+}
+
+std::string_view name_of(Regime regime) { return regime == Regime::memory ? "memory" : "compute"; }
+
 std::int64_t TensorSpec::elements() const {
   std::int64_t product = 1;
   for (const std::int64_t dim : dims) product *= dim;
@@ -55,6 +69,8 @@ std::uint64_t DrawKey::stream(std::string_view tensor) const {
   for (int i = 7; i >= 0; --i) key = key << 8 | digest[static_cast<std::size_t>(i)];
   return key;
 }
+
+bool Problem::has_state() const { return static_cast<bool>(nominal().fill_state); }
 
 const Case& Problem::nominal() const {
   const auto found = std::find_if(cases.begin(), cases.end(), [](const Case& c) { return c.nominal; });

@@ -29,7 +29,9 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
+/// State (weights and the like) is given once to kbh_create and may be prepared untimed; inputs come with every call.
 enum class Role { state, input, output };
+std::string_view name_of(Role role);
 
 struct TensorSpec {
   std::string name;
@@ -67,6 +69,7 @@ struct ConstTensorView {
 };
 
 enum class Regime { compute, memory };
+std::string_view name_of(Regime regime);
 
 /// What a shape costs, at least (architecture section 7).
 struct Work {
@@ -93,10 +96,35 @@ struct DrawKey {
   [[nodiscard]] std::uint64_t stream(std::string_view tensor) const;
 };
 
+/// The oracle's answer: one array of doubles per output; empty where the comparison derives it from the inputs.
+struct Expected {
+  std::vector<std::vector<double>> outputs;
+  /// Per output, where the tolerance needs more than the answer itself: the scale of each element (compare.hpp).
+  std::vector<std::vector<double>> scales;
+};
+
+/// How far an output may lie from the oracle. An element passes when |out - ref| <= a * scale + r * |ref|; besides, the
+/// relative Frobenius error |out - ref| / |ref| is bounded over the tensor and over each group (a row, a chunk). 0
+/// where there is no such bound. How each number is derived stands beside it, in the problem's folder.
+struct Bounds {
+  double a = 0;
+  double r = 0;
+  double frobenius = 0;
+  double group = 0;
+  bool exact = false;  // equal to the oracle rounded once to the output's dtype; nothing else is looked at
+};
+
+/// What upstream's checker accepts: |out - ref| <= atol + rtol * |out| (sic), per output.
+struct UpstreamTolerance {
+  double atol = 0;
+  double rtol = 0;
+};
+
 /// How a case arranges its calls.
 enum class CaseKind {
-  single,    // one draw, one call
-  in_place,  // a second call after a few elements of the same buffers have changed
+  single,      // one draw, one call
+  repeated,    // several calls on the same buffers and state, whose inputs change a little between them
+  two_states,  // two objects, each with its own state, called in turn (problems with state only)
 };
 
 /// One way to draw data, and the mutants it must kill.
@@ -105,18 +133,20 @@ struct Case {
   std::string about;  // one line: what it is and which shortcut it catches
   CaseKind kind = CaseKind::single;
   bool nominal = false;  // upstream's distribution; the one that is timed
-  /// False when the case makes no sense for the shape (k = n, say).
+  /// False when the case makes no sense for the shape (k = n, say). Empty: always.
   std::function<bool(const Shape&)> applies;
-  /// Draws state and inputs. `tensors` are those of role state and input, in the problem's order.
+  /// Draws the tensors of role state. Empty for problems without.
+  std::function<void(const DrawKey&, std::span<const TensorView> state)> fill_state;
+  /// Draws the inputs. `tensors` are state (already drawn, not to be changed), then inputs, in the problem's order.
   std::function<void(const DrawKey&, std::span<const TensorView> tensors)> fill;
-  /// CaseKind::in_place: changes a few unpredictable elements.
-  std::function<void(const DrawKey&, std::span<const TensorView> tensors)> change;
-  std::vector<std::string> kills;  // mutants that fail here, proven by lint
-};
-
-/// The oracle's answer: one array of doubles per output; empty where the comparison derives it from the inputs.
-struct Expected {
-  std::vector<std::vector<double>> outputs;
+  /// CaseKind::repeated: how many calls, and what changes before call `step` (1, 2, ...). `former` is the oracle's
+  /// answer to the call before.
+  int calls = 2;
+  std::function<void(const DrawKey&, int step, std::span<const TensorView> tensors, const Expected& former)> change;
+  Bounds bounds;
+  std::optional<UpstreamTolerance> upstream;  // only where upstream has this case
+  std::vector<std::string> kills;             // mutants that fail here by a factor of 2 at least, proven by lint
+  std::vector<std::string> barely_kills;      // mutants that fail here, by less: honest kernels come that near
 };
 
 /// The worst element, in words a submitter can act on.
@@ -130,7 +160,7 @@ struct Mismatch {
 
 struct Comparison {
   bool pass = false;
-  double worst = 0;  // largest error / bound; 0 for exact problems that pass
+  double worst = 0;  // largest error / bound; 0 where everything is exactly right
   std::int64_t bad = 0;
   std::int64_t total = 0;
   std::optional<Mismatch> mismatch;
@@ -151,6 +181,23 @@ struct Mutant {
   Answer run;
 };
 
+/// The published library line that submissions are held against.
+struct Sota {
+  std::string name;
+  std::string url;
+  std::string figure;  // as published, with its machine
+  std::string source;
+};
+
+/// How far a public PyTorch reference lies from the oracle by its own roundings: |d| <= relative * |ref| + rms *
+/// rms(ref)
+/// + absolute. Golden data are held to it.
+struct Parity {
+  double relative = 0;
+  double rms = 0;
+  double absolute = 0;
+};
+
 struct Problem {
   // from problem.toml
   std::string id;
@@ -160,11 +207,20 @@ struct Problem {
   std::string summary;
   std::string domain;  // in words, as `kbh problems` prints it
   std::string tolerance;
+  std::string precision;  // "e4m3 inputs, fp32 accumulation, bf16 output"
   Regime regime = Regime::memory;
   std::string flops_formula;
   std::string bytes_formula;
   std::vector<std::string> dims;  // names of the shape's numbers, in order
   std::vector<std::string> forbidden;
+  double prepared_cap = 0;  // bytes of prepared data, at most, as a multiple of the state's bytes
+  Sota sota;
+  Parity parity;
+
+  // texts of the problem's folder
+  std::string_view prompt;            // prompt.md, a template (prompt.hpp)
+  std::string_view reference_python;  // reference.py
+  std::string_view reference_cpp;     // reference.hpp
 
   // code
   std::function<std::vector<TensorSpec>(const Shape&)> tensors;
@@ -174,14 +230,18 @@ struct Problem {
   /// Shapes beside `listed` that must be right too (never timed).
   std::function<std::vector<Shape>(const Shape& listed)> neighbours;
   std::function<Expected(const Shape&, std::span<const ConstTensorView> tensors)> oracle;
-  std::function<Comparison(const Shape&, std::span<const ConstTensorView> tensors, const Expected&,
+  /// Changes a few secret rows of a nominal draw's inputs and brings `expected` up to date: a timed call gets new
+  /// content without paying for the whole oracle. Empty where drawing all anew is cheap.
+  std::function<void(const DrawKey&, std::span<const TensorView> tensors, Expected& expected)> refresh;
+  std::function<Comparison(const Shape&, const Case&, std::span<const ConstTensorView> tensors, const Expected&,
                            std::span<const ConstTensorView> outputs)>
       compare;
-  /// A plain right answer in the outputs' own dtypes: lint holds it against every case.
+  /// reference.hpp, a plain right answer in the outputs' own dtypes: lint holds it against every case.
   Answer honest;
   std::vector<Case> cases;
   std::vector<Mutant> mutants;
 
+  [[nodiscard]] bool has_state() const;
   [[nodiscard]] const Case& nominal() const;
   [[nodiscard]] const Case* find_case(std::string_view name) const;
 };

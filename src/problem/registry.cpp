@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "problems/05_topk/topk.hpp"
+#include "problem/problem_list.hpp"
 
 namespace kbh {
 namespace {
@@ -49,7 +49,7 @@ bool answers_to(const Problem& problem, std::string_view name) {
 }  // namespace
 
 const std::vector<Problem>& all_problems() {
-  static const std::vector<Problem> problems = {topk::make_problem()};
+  static const std::vector<Problem> problems = make_problems();
   return problems;
 }
 

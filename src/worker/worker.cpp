@@ -112,6 +112,7 @@ class Worker {
     if (op == "load") return load(received.message);
     if (op == "shape") return open_shape(received);
     if (op == "create") return create();
+    if (op == "recreate") return recreate(received.message.at("state"));
     if (op == "close") return close_shape();
     if (op == "arm") return answer_calls();
     reply({{"error", "unknown operation " + op}});
@@ -196,6 +197,18 @@ class Worker {
     reply({{"status", 0}});
   }
 
+  void recreate(std::size_t state) {
+    Instance& instance = shape_->instances.at(state);
+    destroy(instance);
+    reply({{"status", create(instance)}});
+  }
+
+  void destroy(Instance& instance) noexcept {
+    if (instance.created && library_.destroy) library_.destroy(instance.self);
+    instance.created = false;
+    instance.self = nullptr;
+  }
+
   // noexcept: an exception of the submission ends in std::terminate, which prints its type and text and aborts.
   int create(Instance& instance) noexcept {
     if (!library_.create) return 0;
@@ -213,8 +226,7 @@ class Worker {
 
   void close_shape() noexcept {
     if (shape_)
-      for (Instance& instance : shape_->instances)
-        if (instance.created && library_.destroy) library_.destroy(instance.self);
+      for (Instance& instance : shape_->instances) destroy(instance);
     shape_.reset();
     reply({{"ok", true}});
   }

@@ -50,7 +50,7 @@ std::vector<std::string> faults_of(const Problem& problem) { return lint_problem
 
 TEST(Lint, AComparisonThatAcceptsEverythingIsFound) {
   Problem problem = find_problem("05_topk");
-  problem.compare = [](const auto&, auto, const auto&, auto) { return Comparison{.pass = true}; };
+  problem.compare = [](const auto&, const auto&, auto, const auto&, auto) { return Comparison{.pass = true}; };
   const std::vector<std::string> faults = faults_of(problem);
   EXPECT_THAT(faults, Contains(HasSubstr("outputs of zeros pass")));
   EXPECT_THAT(faults, Contains("mutant one_wrong survives every case"));
@@ -60,7 +60,7 @@ TEST(Lint, AComparisonThatAcceptsEverythingIsFound) {
 
 TEST(Lint, AComparisonThatRefusesEverythingIsFound) {
   Problem problem = find_problem("05_topk");
-  problem.compare = [](const auto&, auto, const auto&, auto) { return Comparison{}; };
+  problem.compare = [](const auto&, const auto&, auto, const auto&, auto) { return Comparison{}; };
   const std::vector<std::string> faults = faults_of(problem);
   EXPECT_THAT(faults, Contains(HasSubstr("the honest answer is refused")));
   EXPECT_THAT(faults, Contains(HasSubstr("are right on nominal data of batch=4 n=3000 k=8: expected at least half")));
@@ -69,8 +69,8 @@ TEST(Lint, AComparisonThatRefusesEverythingIsFound) {
 TEST(Lint, AComparisonThatForgetsDuplicatesIsFound) {
   Problem problem = find_problem("05_topk");
   const auto compare = problem.compare;
-  problem.compare = [compare](const Shape& s, auto inputs, const Expected& expected, auto outputs) {
-    Comparison c = compare(s, inputs, expected, outputs);
+  problem.compare = [compare](const Shape& s, const Case& of, auto inputs, const Expected& expected, auto outputs) {
+    Comparison c = compare(s, of, inputs, expected, outputs);
     if (c.mismatch && c.mismatch->rule == "each index stands at most once in a row") c.pass = true;
     return c;
   };

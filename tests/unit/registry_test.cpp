@@ -51,7 +51,7 @@ TEST(Registry, ProblemsAreComplete) {
     EXPECT_TRUE(problem.nominal().nominal);
     for (const Case& c : problem.cases) {
       EXPECT_TRUE(c.applies && c.fill) << c.name;
-      EXPECT_EQ(c.kind == CaseKind::in_place, static_cast<bool>(c.change)) << c.name;
+      EXPECT_EQ(c.kind == CaseKind::repeated, static_cast<bool>(c.change)) << c.name;
       EXPECT_FALSE(c.about.empty() || c.kills.empty()) << c.name;
       EXPECT_EQ(problem.find_case(c.name), &c);
     }

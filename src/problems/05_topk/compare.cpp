@@ -82,7 +82,7 @@ Mismatch explain(const Row& row, std::size_t j, Rule rule) {
 
 }  // namespace
 
-Comparison compare(const Shape& shape, std::span<const ConstTensorView> tensors, const Expected& expected,
+Comparison compare(const Shape& shape, const Case&, std::span<const ConstTensorView> tensors, const Expected& expected,
                    std::span<const ConstTensorView> outputs) {
   const Sizes size(shape);
   expect(expected.outputs[0].size() == index(size.batch * size.k), "the expected values are those of this shape");

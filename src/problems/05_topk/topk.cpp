@@ -8,11 +8,8 @@
 
 #include "problem/metadata.hpp"
 
-namespace kbh::embedded {
-extern const std::string_view problems_05_topk_problem_toml;
-}
-
-namespace kbh::topk {
+namespace kbh {
+namespace topk {
 namespace {
 
 constexpr std::int64_t kMaxBatch = 4096;
@@ -83,20 +80,21 @@ std::vector<Shape> neighbours(const Shape& listed) {
 }
 
 }  // namespace
+}  // namespace topk
 
-Problem make_problem() {
-  Problem problem = read_metadata(embedded::problems_05_topk_problem_toml, "src/problems/05_topk/problem.toml");
-  problem.tensors = tensors;
-  problem.work = work;
-  problem.outside_domain = outside_domain;
-  problem.neighbours = neighbours;
-  problem.oracle = oracle;
-  problem.compare = compare;
+Problem make_05_topk() {
+  Problem problem = read_problem("05_topk");
+  problem.tensors = topk::tensors;
+  problem.work = topk::work;
+  problem.outside_domain = topk::outside_domain;
+  problem.neighbours = topk::neighbours;
+  problem.oracle = topk::oracle;
+  problem.compare = topk::compare;
   problem.honest = [](const Shape& shape, std::span<const ConstTensorView> inputs, std::span<const TensorView> outputs,
-                      std::span<const std::vector<std::byte>>) { honest(shape, inputs, outputs); };
-  problem.cases = cases();
-  problem.mutants = mutants();
+                      std::span<const std::vector<std::byte>>) { topk::honest(shape, inputs, outputs); };
+  problem.cases = topk::cases();
+  problem.mutants = topk::mutants();
   return problem;
 }
 
-}  // namespace kbh::topk
+}  // namespace kbh

@@ -10,8 +10,6 @@
 
 namespace kbh::topk {
 
-Problem make_problem();
-
 struct Sizes {
   std::int64_t batch;
   std::int64_t n;
@@ -33,7 +31,7 @@ std::span<T> row_of(std::span<T> array, std::int64_t r, std::int64_t width) {
 Expected oracle(const Shape& shape, std::span<const ConstTensorView> tensors);
 
 /// The policy of problem.toml. Reads nothing but the given buffers, whatever the outputs hold.
-Comparison compare(const Shape& shape, std::span<const ConstTensorView> tensors, const Expected& expected,
+Comparison compare(const Shape& shape, const Case&, std::span<const ConstTensorView> tensors, const Expected& expected,
                    std::span<const ConstTensorView> outputs);
 
 /// A right answer: equal values by ascending index.

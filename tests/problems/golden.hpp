@@ -68,7 +68,8 @@ inline const std::vector<GoldenCase>& cases() {
     for (const Json& entry : manifest.at("cases")) {
       GoldenCase c{entry.at("case"), entry.at("problem"), {}, {}};
       for (const auto& [name, value] : entry.at("shape").items())
-        if (value.is_number_integer()) c.shape.dims.emplace_back(name, value.get<std::int64_t>());
+        if (value.is_number_integer() || value.is_boolean())
+          c.shape.dims.emplace_back(name, value.is_boolean() ? value.get<bool>() : value.get<std::int64_t>());
       for (const Json& t : entry.at("tensors"))
         c.tensors.push_back({t.at("role"), t.at("name"), t.at("dtype"), t.at("shape").get<std::vector<std::int64_t>>(),
                              files.at(t.at("file"))});

@@ -1,5 +1,3 @@
-#include "golden.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <map>
 
 #include "problem/registry.hpp"
+#include "problems/golden.hpp"
 
 namespace kbh {
 namespace {
@@ -54,7 +53,7 @@ TEST(Golden, TopkAgreesWithThePublicReferenceExactly) {
     const Expected expected = problem.oracle(c.shape, inputs);
     const auto values = outputs[0].as<float>();
     EXPECT_TRUE(std::equal(values.begin(), values.end(), expected.outputs[0].begin(), expected.outputs[0].end()));
-    const Comparison comparison = problem.compare(c.shape, inputs, expected, outputs);
+    const Comparison comparison = problem.compare(c.shape, problem.nominal(), inputs, expected, outputs);
     EXPECT_TRUE(comparison.pass) << (comparison.mismatch ? comparison.mismatch->rule : "");
     EXPECT_EQ(comparison.worst, 0);
 
@@ -69,7 +68,7 @@ TEST(Golden, TopkAgreesWithThePublicReferenceExactly) {
 
     // One wrong bit is seen.
     bytes[1][0] = static_cast<char>(bytes[1][0] ^ 1);
-    EXPECT_FALSE(problem.compare(c.shape, inputs, expected, outputs).pass);
+    EXPECT_FALSE(problem.compare(c.shape, problem.nominal(), inputs, expected, outputs).pass);
   }
   EXPECT_EQ(seen, 2);
 }

@@ -1,5 +1,3 @@
-#include "problems/05_topk/topk.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -18,6 +16,7 @@
 #include "problem/registry.hpp"
 #include "problems/05_topk/fills.hpp"
 #include "problems/05_topk/selection.hpp"
+#include "problems/05_topk/topk.hpp"
 
 namespace kbh::topk {
 namespace {
