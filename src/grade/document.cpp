@@ -56,6 +56,7 @@ Json to_json(const CheckReport& check) {
     one["pass"] = call.comparison.pass;
     if (call.upstream) one["upstream_pass"] = *call.upstream;
     one["worst"] = call.comparison.worst;
+    if (!call.comparison.note.empty()) one["note"] = call.comparison.note;
     if (!call.comparison.pass) one["bad"] = call.comparison.bad;
     if (const auto& m = call.comparison.mismatch)
       one["mismatch"] = {

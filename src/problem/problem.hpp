@@ -164,6 +164,7 @@ struct Comparison {
   std::int64_t bad = 0;
   std::int64_t total = 0;
   std::optional<Mismatch> mismatch;
+  std::string note;  // what else was seen and decides nothing, such as how an accumulator rounds; mostly empty
 };
 
 /// Fills `outputs` from `tensors` (state and inputs), as a submission's call would. `previous` holds the outputs of the
