@@ -44,11 +44,11 @@ double rounded(double value, DType dtype) {
   return static_cast<double>(dtype == DType::bf16 ? from_bf16(to_bf16(narrow)) : from_f16(to_f16(narrow)));
 }
 
-/// error / bound with the meaning of "passes at most 1"; NaN fails.
+/// error / bound with the meaning of "passes at most 1"; NaN and infinity fail.
 double ratio(double error, double bound) {
   if (error == 0) return 0;
-  if (!(error <= bound)) return bound > 0 && std::isfinite(error) ? std::min(error / bound, kExactMiss) : kExactMiss;
-  return error / bound;
+  if (!std::isfinite(error)) return kExactMiss;
+  return bound > 0 ? std::min(error / bound, kExactMiss) : kExactMiss;
 }
 
 /// Errors of a stretch of elements. Stretches are of a fixed size, so that sums do not depend on the number of threads.

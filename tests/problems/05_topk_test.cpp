@@ -65,7 +65,7 @@ struct Tensors {
   Comparison judge() {
     const auto in = inputs();
     const auto out = outputs();
-    return compare(of, std::array<ConstTensorView, 1>{in[0]}, expected(),
+    return compare(of, problem().nominal(), std::array<ConstTensorView, 1>{in[0]}, expected(),
                    std::array<ConstTensorView, 2>{out[0], out[1]});
   }
 };
@@ -352,7 +352,7 @@ TEST(TopkComparison, ReadsNothingOutsideItsBuffersWhateverTheOutputsHold) {
     }
     std::memcpy(values.data(), t.values.data(), t.specs[1].bytes());
     std::memcpy(indices.data(), t.indices.data(), t.specs[2].bytes());
-    EXPECT_FALSE(compare(s, in, expected, out).pass);
+    EXPECT_FALSE(compare(s, problem().nominal(), in, expected, out).pass);
   }
 }
 
@@ -453,7 +453,7 @@ TEST(TopkCases, ChangesAreFewAndChangeTheAnswer) {
         Tensors t = drawn(c, s, trial);
         const std::vector<float> before = t.x;
         const Expected old = t.expected();
-        c.change(key(s, c.name, trial), t.inputs());
+        c.change(key(s, c.name, trial), 1, t.inputs(), {});
         std::size_t changed = 0;
         for (std::size_t i = 0; i < before.size(); ++i) changed += before[i] != t.x[i] ? 1 : 0;
         EXPECT_GE(changed, 1u);

