@@ -2,8 +2,11 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/hash.hpp"
+#include "cli/bounds.hpp"
 #include "cli/cli.hpp"
+#include "deck/release.hpp"
 #include "problem/lint.hpp"
 #include "problem/registry.hpp"
 #include "report/table.hpp"
@@ -14,6 +17,7 @@ namespace {
 struct ProblemsArguments {
   std::string id;
   std::string deck = "cpu";
+  bool deck_given = false;
   bool json = false;
 };
 
@@ -87,11 +91,21 @@ int problems(const ProblemsArguments& arguments) {
       print_one(problem, find_deck(arguments.deck));
     return 0;
   }
+  if (arguments.deck_given) return print_bounds(find_deck(arguments.deck), arguments.json);
   if (!arguments.json) return print_list(), 0;
   Json all = Json::array();
   for (const Problem& problem : all_problems()) all.push_back(to_json(problem));
   fmt::print("{}", to_text({{"schema", "kbh.problems/1"}, {"problems", all}}));
   return 0;
+}
+
+/// Released versions of decks and problems: how many of them changed.
+int lint_releases() {
+  const std::vector<std::string> faults = release_faults(resource_root());
+  for (const std::string& fault : faults) fmt::print("fault: {}\n", fault);
+  fmt::print("released versions (decks/released.lock): {}\n",
+             faults.empty() ? "unchanged" : fmt::format("{} faults", faults.size()));
+  return static_cast<int>(faults.size());
 }
 
 int lint(const LintArguments& arguments) {
@@ -106,6 +120,7 @@ int lint(const LintArguments& arguments) {
     fmt::print("{} on deck {}\n{}\n", problem.id, deck.name, lint_text(report));
     faulty += report.faults.empty() ? 0 : 1;
   }
+  if (arguments.all) faulty += lint_releases();
   return faulty == 0 ? 0 : 1;
 }
 
@@ -114,13 +129,19 @@ int lint(const LintArguments& arguments) {
 void add_problems(Cli& cli) {
   static ProblemsArguments problems_arguments;
   CLI::App* problems_verb =
-      cli.verb("problems", "List the problems, or print one: tensors, domain, rule, cases, shapes",
-               "  kbh problems\n  kbh problems 05 --deck cpu\n  kbh problems --json");
+      cli.verb("problems", "List the problems; print one (tensors, domain, rule, cases, shapes) or a deck's bounds",
+               "  kbh problems\n  kbh problems 05 --deck cpu\n  kbh problems --deck h200   # what physics allows\n"
+               "  kbh problems --json");
   problems_verb->add_option("id", problems_arguments.id, "id, alias or number");
-  problems_verb->add_option("--deck,-d", problems_arguments.deck, "deck whose shapes are printed")
-      ->capture_default_str();
+  const CLI::Option* deck = problems_verb
+                                ->add_option("--deck,-d", problems_arguments.deck,
+                                             "deck whose shapes are printed; without an id, their bounds")
+                                ->capture_default_str();
   problems_verb->add_flag("--json", problems_arguments.json, "machine-readable");
-  cli.on(problems_verb, [] { return problems(problems_arguments); });
+  cli.on(problems_verb, [deck] {
+    problems_arguments.deck_given = deck->count() > 0;
+    return problems(problems_arguments);
+  });
 
   static LintArguments lint_arguments;
   CLI::App* lint_verb = cli.verb("lint-problem", "Prove that a problem's cases bite: every mutant against every case",

@@ -19,6 +19,13 @@ const std::vector<DeckShape>& Deck::shapes_of(const Problem& problem) const {
   fail(ErrorKind::usage, "deck {} has no shapes for problem {}: it has {}", name, problem.id, fmt::join(ids, ", "));
 }
 
+bool Deck::released() const {
+  const auto measured = [](const DeckShape& shape) { return shape.t_base_us > 0; };
+  return !shapes.empty() && std::all_of(shapes.begin(), shapes.end(), [&](const auto& problem) {
+    return std::all_of(problem.second.begin(), problem.second.end(), measured);
+  });
+}
+
 std::vector<std::string> deck_names() {
   std::vector<std::string> names;
   for (const fs::path& file : list_files(resource_root() / "decks"))

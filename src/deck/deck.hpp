@@ -30,15 +30,19 @@ struct DeckSampling {
 
 struct DeckShape {
   Shape shape;
-  Regime regime = Regime::memory;
+  Regime regime = Regime::memory;  // which resource binds on this hardware, by true work and least bytes (bounds.hpp)
+  double t_base_us = 0;            // the baseline that sol_score starts from, measured once; 0: not measured yet
 };
 
 struct Deck {
   std::string name;
   std::string title;
   int version = 1;
-  std::string device;                         // "cpu" or "cuda"
+  std::string device;                         // "cpu", "cuda" or "metal"
   std::string status;                         // empty, or why nothing can be graded on it ("no runner")
+  std::string arch;                           // what sealed submissions are compiled for, "sm_90a"; CUDA decks only
+  std::int64_t l2_mib = 0;                    // second-level cache that flushes must exceed; CUDA decks only
+  double peak_clock_mhz = 0;                  // the clock at which the datasheet's peaks hold; 0: unknown
   bool measured_peaks = false;                // peaks are the machine's measured ceilings (CPU decks)
   std::map<std::string, double> peak_tflops;  // by dtype name; empty with measured_peaks
   double bandwidth_gbs = 0;
@@ -50,6 +54,9 @@ struct Deck {
 
   /// Error(usage) when the deck has no shapes for the problem.
   [[nodiscard]] const std::vector<DeckShape>& shapes_of(const Problem& problem) const;
+
+  /// True when every shape has its t_base: from then on the file never changes (release.hpp), and sol_score exists.
+  [[nodiscard]] bool released() const;
 };
 
 /// Validates everything: unknown keys, types, ranges, shapes outside a problem's domain. Error(usage) names file,

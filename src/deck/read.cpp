@@ -80,23 +80,48 @@ void read_peaks(const Section& top, Deck& deck) {
   if (!peaks || peaks->keys().empty())
     top.refuse("[peak_tflops] is missing: list the peaks by dtype, or set measured_peaks = true");
   for (const std::string& dtype : peaks->keys()) deck.peak_tflops[dtype] = peaks->number(dtype, 1e-6, 1e6);
+  if (!peaks->has("fp32")) peaks->refuse("fp32 is missing: every problem falls back on it");
   deck.bandwidth_gbs = top.number("bandwidth_gbs", 1e-3, 1e6);
+}
+
+/// Devices that code is compiled for have an architecture, and a cache that is not measured.
+void read_device(const Section& top, Deck& deck) {
+  deck.device = top.text_of("device", {"cpu", "cuda", "metal"});
+  if (deck.device != "cuda") {
+    for (const char* key : {"arch", "l2_mib", "peak_clock_mhz"})
+      if (top.has(key)) top.refuse(key, "nothing: it belongs to decks with device = \"cuda\"");
+    return;
+  }
+  deck.arch = top.text("arch");
+  const bool digits =
+      deck.arch.starts_with("sm_") && deck.arch.size() >= 5 &&
+      std::all_of(deck.arch.begin() + 3, deck.arch.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
+  if (!digits) top.refuse("arch", "an architecture of nvcc's, such as \"sm_90a\"");
+  deck.l2_mib = top.integer("l2_mib", 1, 1 << 14);
+  if (top.has("peak_clock_mhz")) deck.peak_clock_mhz = top.number("peak_clock_mhz", 100, 10'000);
+}
+
+/// Sealed submissions are device code; only CUDA decks run it.
+std::vector<std::string> lanes_of(const std::string& device) {
+  if (device == "cuda") return {"sealed", "host", "python"};
+  return {"host", "python"};
 }
 
 /// Every dimension of the problem, nothing else, inside its domain.
 DeckShape shape_from(const Section& section, const Problem& problem) {
-  DeckShape listed{{}, problem.regime};
+  DeckShape listed{.shape = {}, .regime = problem.regime};
   for (const std::string& dim : problem.dims) listed.shape.dims.emplace_back(dim, section.integer(dim, 0));
   if (const auto wrong = problem.outside_domain(listed.shape))
     section.refuse(fmt::format("shape {} lies outside the domain of {}: {}", listed.shape.text(), problem.id, *wrong));
   if (section.has("regime"))
     listed.regime = section.text_of("regime", {"memory", "compute"}) == "memory" ? Regime::memory : Regime::compute;
+  if (section.has("t_base_us")) listed.t_base_us = section.number("t_base_us", 1e-3, 1e9);
   return listed;
 }
 
 std::vector<DeckShape> shapes_from(const Section& problems, const Problem& problem) {
   std::vector<std::string> known = problem.dims;
-  known.emplace_back("regime");
+  known.insert(known.end(), {"regime", "t_base_us"});
   std::vector<DeckShape> shapes;
   for (const Section& section : problems.sections(problem.id, known)) {
     const DeckShape shape = shape_from(section, problem);
@@ -115,17 +140,15 @@ Deck read_deck(const std::filesystem::path& file) {
   const std::string text = read_text(file);
   const toml::table table = parse(text, name);
   const Section top(table, "", name,
-                    {"title", "version", "device", "status", "lanes", "measured_peaks", "bandwidth_gbs", "peak_tflops",
-                     "limits", "sampling", "problems"});
+                    {"title", "version", "device", "status", "arch", "l2_mib", "peak_clock_mhz", "lanes",
+                     "measured_peaks", "bandwidth_gbs", "peak_tflops", "limits", "sampling", "problems"});
   Deck deck;
   deck.name = file.stem().string();
   deck.title = top.text("title");
   deck.version = static_cast<int>(top.integer("version", 1, 1'000'000));
-  deck.device = top.text_of("device", {"cpu", "cuda"});
+  read_device(top, deck);
   if (top.has("status")) deck.status = top.text("status");
-  // Sealed submissions are device code; a CPU deck has no device.
-  deck.lanes = top.texts_of("lanes", deck.device == "cuda" ? std::vector<std::string>{"sealed", "host", "python"}
-                                                           : std::vector<std::string>{"host", "python"});
+  deck.lanes = top.texts_of("lanes", lanes_of(deck.device));
   read_peaks(top, deck);
   deck.limits = limits_from(top);
   deck.sampling = sampling_from(top);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "grade/peaks.hpp"
 #include "grade/stages.hpp"
 
 namespace kbh {
@@ -15,6 +16,27 @@ double least_cost_us(const ShapeTiming& timing) {
   return std::min(timing.batch_us, timing.grader_us);
 }
 
+/// How much of its ceiling memory reached between the samples.
+double memory_share(const ShapeTiming& timing, const cpu::Ceilings& ceilings) {
+  const double best_us =
+      static_cast<double>(timing.memory_bytes) / ceilings.cold_read_gbs_at(timing.memory_bytes) * 1e-3;
+  return std::min(1.0, best_us / timing.memory_us);
+}
+
+/// The interval of the median, down to what memory and clock at their best would have made of it, up to what their
+/// slower quartile makes (a median follows no rarer disturbance).
+Interval widened(const ShapeTiming& timing, double share) {
+  std::vector<double> probe;
+  std::vector<double> memory;
+  for (const Sample& sample : timing.samples) {
+    probe.push_back(sample.probe_ns);
+    memory.push_back(sample.memory_us);
+  }
+  const double best = std::min(share, quantile(probe, 0.1) / median(probe));
+  const double worst = std::max(quantile(memory, 0.75) / median(memory), quantile(probe, 0.75) / median(probe));
+  return {timing.interval_us.low * best, timing.interval_us.high * worst};
+}
+
 ShapeScore score_shape(const Problem& problem, const ShapeTiming& timing, const cpu::Ceilings& ceilings) {
   const Work work = problem.work(timing.shape);
   ShapeScore score;
@@ -23,22 +45,18 @@ ShapeScore score_shape(const Problem& problem, const ShapeTiming& timing, const 
   score.time_us = std::max(timing.median_us, least_cost_us(timing) - kClockSlackUs);
   score.bounded = score.time_us > timing.median_us;
   score.interval_us = timing.interval_us;
+  score.memory_share = memory_share(timing, ceilings);
+  score.machine_interval_us = widened(timing, score.memory_share);
   const double seconds = score.time_us * 1e-6;
   score.gbs = work.min_bytes / seconds * 1e-9;
   score.gflops = work.flops / seconds * 1e-9;
 
-  const auto peak = ceilings.peak_gflops.find(std::string(name_of(work.flops_dtype)));
-  const double peak_gflops = peak == ceilings.peak_gflops.end() ? 0 : peak->second;
-  const double compute_us = peak_gflops > 0 ? work.flops / peak_gflops * 1e-3 : 0;
-  const double memory_us = work.min_bytes / ceilings.memory_read_gbs() * 1e-3;
+  const Bound bound = bound_of(problem, timing.shape, measured_peaks(ceilings));
   const double cold_us = work.min_bytes / ceilings.cold_read_gbs_at(static_cast<std::int64_t>(work.min_bytes)) * 1e-3;
-  score.roofline_us = std::max(compute_us, memory_us);
+  score.roofline_us = bound.roofline_us();
   score.roofline_fraction = score.roofline_us / score.time_us;
-  score.attainable_fraction = (ceilings.call_floor_us + std::max(compute_us, cold_us)) / score.time_us;
-  const double upstream_us = timing.regime == Regime::memory ? work.upstream_bytes / ceilings.memory_read_gbs() * 1e-3
-                             : peak_gflops > 0               ? work.upstream_flops / peak_gflops * 1e-3
-                                                             : 0;
-  score.upstream_fraction = upstream_us / score.time_us;
+  score.attainable_fraction = (ceilings.call_floor_us + std::max(bound.compute_us, cold_us)) / score.time_us;
+  score.upstream_fraction = bound.upstream_us / score.time_us;
   return score;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "deck/bounds.hpp"
 #include "problem/registry.hpp"
 
 namespace kbh {
@@ -22,6 +23,14 @@ version = 3
 device = "cpu"
 lanes = ["host"]
 measured_peaks = true
+)";
+constexpr std::string_view kCudaHead = R"(title = "G"
+version = 1
+device = "cuda"
+arch = "sm_90a"
+l2_mib = 60
+lanes = ["sealed", "python"]
+bandwidth_gbs = 4800
 )";
 constexpr std::string_view kShape = R"([[problems.05_topk]]
 batch = 4
@@ -70,10 +79,13 @@ TEST_F(DeckReading, DefaultsAndFields) {
 }
 
 TEST_F(DeckReading, PeaksInTheFile) {
-  const Deck deck = read(
-      "title = \"G\"\nversion = 1\ndevice = \"cuda\"\nlanes = [\"sealed\", \"python\"]\nbandwidth_gbs = 4800\nstatus = "
-      "\"no runner\"\n[peak_tflops]\nfp32 = 67\nfp8_e4m3 = 1979.0\n[limits]\ncall_seconds = 2\n" +
-      std::string(kShape) + "regime = \"compute\"\n");
+  const Deck deck = read(fmt::format("{}{}{}{}", kCudaHead,
+                                     "peak_clock_mhz = 1830\nstatus = \"no runner\"\n[peak_tflops]\nfp32 = 67\n"
+                                     "fp8_e4m3 = 1979.0\n[limits]\ncall_seconds = 2\n",
+                                     kShape, "regime = \"compute\"\n"));
+  EXPECT_EQ(deck.arch, "sm_90a");
+  EXPECT_EQ(deck.l2_mib, 60);
+  EXPECT_EQ(deck.peak_clock_mhz, 1830);
   EXPECT_FALSE(deck.measured_peaks);
   EXPECT_EQ(deck.status, "no runner");
   EXPECT_EQ(deck.bandwidth_gbs, 4800);
@@ -112,12 +124,14 @@ TEST_F(DeckReading, NamesFileLineFieldAndWhatWasExpected) {
   expect(head + "[[problems.05_topkk]]\nbatch = 1\n", {"[problems] 05_topkk is unknown, did you mean 05_topk?"});
   expect(head + "[problems.05_topk]\nbatch = 1\n", {"[problems] 05_topk is a table, expected a list of tables"});
   expect(head + "[[problems.05_topk]]\nbatch = 1\nn = 5\n", {":6: [problems.05_topk] k is missing"});
-  expect(good + "depth = 4\n", {":10: [problems.05_topk] depth is unknown; expected one of batch, n, k, regime"});
+  expect(good + "depth = 4\n",
+         {":10: [problems.05_topk] depth is unknown; expected one of batch, n, k, regime, t_base_us"});
   expect(good + "regime = \"fast\"\n",
          {"[problems.05_topk] regime is \"fast\", expected one of \"memory\", \"compute\""});
   expect(head + "[[problems.05_topk]]\nbatch = 1\nn = 5\nk = 6\n",
          {":6: [problems.05_topk] shape batch=1 n=5 k=6 lies outside the domain of 05_topk: k is 6"});
-  expect(head + "[[problems.05_topk]]\nbatch = 0\nn = 5\nk = 5\n", {":7: [problems.05_topk] batch is 0"});
+  expect(head + "[[problems.05_topk]]\nbatch = 0\nn = 5\nk = 5\n",
+         {":6: [problems.05_topk] shape batch=0 n=5 k=5 lies outside the domain", "batch is 0"});
   expect(good + shape, {":10: [problems.05_topk] shape batch=4 n=3000 k=8 stands there twice"});
 }
 
@@ -130,7 +144,7 @@ TEST_F(DeckReading, HeadFieldsAreStrict) {
   EXPECT_THAT(with("version = 3", "version = 0"), HasSubstr("version is 0, expected a whole number"));
   EXPECT_THAT(with("version = 3", "version = \"3\""), HasSubstr("version is"));
   EXPECT_THAT(with("\"Test\"", "\"\""), HasSubstr("title is"));
-  EXPECT_THAT(with("\"cpu\"", "\"tpu\""), AllOf(HasSubstr("device is"), HasSubstr("\"cpu\", \"cuda\"")));
+  EXPECT_THAT(with("\"cpu\"", "\"tpu\""), AllOf(HasSubstr("device is"), HasSubstr("\"cpu\", \"cuda\", \"metal\"")));
   EXPECT_THAT(with("[\"host\"]", "[]"), HasSubstr("lanes is"));
   EXPECT_THAT(with("[\"host\"]", "\"host\""), HasSubstr("lanes is"));
   EXPECT_THAT(with("[\"host\"]", "[\"sealed\"]"), AllOf(HasSubstr("lanes is"), HasSubstr("\"host\", \"python\"")));
@@ -142,6 +156,36 @@ TEST_F(DeckReading, HeadFieldsAreStrict) {
   EXPECT_THAT(with("measured_peaks = true", "peak_tflops.fp32 = 1"), HasSubstr("bandwidth_gbs is missing"));
   EXPECT_THAT(with("measured_peaks = true", "bandwidth_gbs = 1\npeak_tflops.fp322 = 1"),
               HasSubstr("did you mean fp32?"));
+  EXPECT_THAT(with("measured_peaks = true", "bandwidth_gbs = 1\npeak_tflops.bf16 = 1"), HasSubstr("fp32 is missing"));
+  EXPECT_THAT(with("measured_peaks = true", "measured_peaks = true\narch = \"sm_90a\""),
+              HasSubstr("arch is \"sm_90a\", expected nothing"));
+}
+
+TEST_F(DeckReading, DevicesWithCompiledCodeSayForWhat) {
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string text = fmt::format("{}peak_tflops.fp32 = 67\n{}", kCudaHead, kShape);
+    text.replace(text.find(from), from.size(), to);
+    return refusal(text);
+  };
+  EXPECT_EQ(with("sm_90a", "sm_100a"), "accepted");
+  EXPECT_EQ(with("sm_90a", "sm_80"), "accepted");
+  for (const char* wrong : {"hopper", "sm_", "sm_9", "sm_x0a", "90a"})
+    EXPECT_THAT(with("sm_90a", wrong), AllOf(HasSubstr("arch is"), HasSubstr("\"sm_90a\"")));
+  EXPECT_THAT(with("arch = \"sm_90a\"\n", ""), HasSubstr("arch is missing"));
+  EXPECT_THAT(with("l2_mib = 60\n", ""), HasSubstr("l2_mib is missing"));
+  EXPECT_THAT(with("l2_mib = 60", "l2_mib = 0"), HasSubstr("l2_mib is 0, expected a whole number from 1"));
+  EXPECT_THAT(with("l2_mib = 60", "l2_mib = 60\npeak_clock_mhz = 1"), HasSubstr("peak_clock_mhz is 1, expected"));
+}
+
+TEST_F(DeckReading, ReleasedOnceEveryShapeHasItsBaseline) {
+  const std::string one = fmt::format("{}{}", kHead, kShape);
+  const std::string other = "[[problems.05_topk]]\nbatch = 1\nn = 5\nk = 5\n";
+  EXPECT_FALSE(read(one).released());
+  EXPECT_TRUE(read(one + "t_base_us = 31.5\n").released());
+  EXPECT_EQ(read(one + "t_base_us = 31.5\n").shapes.at("05_topk")[0].t_base_us, 31.5);
+  EXPECT_FALSE(read(one + "t_base_us = 31.5\n" + other).released());
+  EXPECT_TRUE(read(one + "t_base_us = 31.5\n" + other + "t_base_us = 2\n").released());
+  EXPECT_THAT(refusal(one + "t_base_us = 0\n"), HasSubstr("t_base_us is 0, expected a number from"));
 }
 
 TEST(Deck, MissingFile) {
@@ -174,8 +218,39 @@ class ShippedDecks : public ::testing::Test {
 };
 
 TEST_F(ShippedDecks, AllAreSound) {
-  EXPECT_THAT(deck_names(), ::testing::IsSupersetOf({"cpu", "cpu-tiny"}));
+  EXPECT_THAT(deck_names(), ::testing::UnorderedElementsAre("b200", "cpu", "cpu-tiny", "h100-pcie", "h100-sxm", "h200",
+                                                            "m4-max", "rtx-pro-6000"));
   for (const std::string& name : deck_names()) EXPECT_EQ(find_deck(name).name, name);
+}
+
+TEST_F(ShippedDecks, EveryDeckHasEveryProblem) {
+  for (const std::string& name : deck_names()) {
+    const Deck deck = find_deck(name);
+    for (const Problem& problem : all_problems()) EXPECT_TRUE(deck.shapes.contains(problem.id)) << name << problem.id;
+  }
+}
+
+TEST_F(ShippedDecks, PublicShapesAreTheSameOnEveryDevice) {
+  const Deck h200 = find_deck("h200");
+  for (const std::string& name : deck_names()) {
+    const Deck deck = find_deck(name);
+    if (deck.measured_peaks) continue;
+    for (const auto& [id, shapes] : h200.shapes) {
+      ASSERT_EQ(deck.shapes.at(id).size(), shapes.size()) << name << " " << id;
+      for (std::size_t i = 0; i < shapes.size(); ++i) EXPECT_EQ(deck.shapes.at(id)[i].shape, shapes[i].shape) << name;
+    }
+  }
+}
+
+TEST_F(ShippedDecks, ListedRegimeIsWhatBinds) {
+  for (const std::string& name : deck_names()) {
+    const Deck deck = find_deck(name);
+    if (deck.measured_peaks) continue;
+    for (const Problem& problem : all_problems())
+      for (const DeckShape& listed : deck.shapes_of(problem))
+        EXPECT_EQ(listed.regime, bound_of(problem, listed.shape, datasheet_peaks(deck)).binds())
+            << name << " " << problem.id << " " << listed.shape.text();
+  }
 }
 
 TEST_F(ShippedDecks, Cpu) {

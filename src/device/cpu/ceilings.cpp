@@ -72,6 +72,8 @@ std::vector<BandwidthPoint> points_from(const Fields& fields, const std::string&
   return points;
 }
 
+fs::path cache_file() { return cache_dir() / fmt::format("ceilings-{}.json", machine_id()); }
+
 std::optional<Ceilings> read_cache(const fs::path& file, const CeilingsProgress& progress) {
   if (!fs::exists(file)) return std::nullopt;
   try {
@@ -108,6 +110,10 @@ double Ceilings::cold_read_gbs_at(std::int64_t bytes) const {
   return below->cold_read_gbs + part * (above->cold_read_gbs - below->cold_read_gbs);
 }
 
+std::optional<Ceilings> cached_ceilings() {
+  return read_cache(cache_file(), [](std::string_view) {});
+}
+
 Ceilings ceilings(bool again, const CeilingsProgress& progress) {
   return ceilings(again, progress,
                   [](const CeilingsProgress& lines) { return measure_ceilings(kUsualSeconds, lines); });
@@ -130,7 +136,7 @@ void raise_to(Ceilings& ceilings, const Ceilings& earlier) {
 
 Ceilings ceilings(bool again, const CeilingsProgress& progress,
                   const std::function<Ceilings(const CeilingsProgress&)>& measure) {
-  const fs::path file = cache_dir() / fmt::format("ceilings-{}.json", machine_id());
+  const fs::path file = cache_file();
   if (!again)
     if (auto cached = read_cache(file, progress)) return *cached;
   Ceilings measured = measure(progress);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,9 @@ Ceilings ceilings(bool again, const CeilingsProgress& progress);
 /// The same with another way to measure.
 Ceilings ceilings(bool again, const CeilingsProgress& progress,
                   const std::function<Ceilings(const CeilingsProgress&)>& measure);
+
+/// What was measured on this machine before; nothing when it never was, or the file cannot be read.
+std::optional<Ceilings> cached_ceilings();
 
 /// Raises every figure to the better of the two (the call floor: lowers it).
 void raise_to(Ceilings& ceilings, const Ceilings& earlier);
