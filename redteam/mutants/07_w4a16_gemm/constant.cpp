@@ -1,0 +1,3 @@
+// Returns ones everywhere, the size of a typical answer.
+#define KBH_MUTANT constant
+#include "wrong.hpp"

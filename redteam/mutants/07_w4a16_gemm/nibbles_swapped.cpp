@@ -1,0 +1,3 @@
+// Takes the high nibble for the even k.
+#define KBH_MUTANT nibbles_swapped
+#include "wrong.hpp"

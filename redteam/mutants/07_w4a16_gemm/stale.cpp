@@ -1,0 +1,3 @@
+// Returns the answer to the call before. Right whenever the same data come twice.
+#define KBH_MUTANT stale
+#include "wrong.hpp"
