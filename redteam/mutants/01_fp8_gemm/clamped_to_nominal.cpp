@@ -1,0 +1,3 @@
+// Clamps x to -4 .. 4. Nominal data stay inside.
+#define KBH_MUTANT clamped_to_nominal
+#include "wrong.hpp"

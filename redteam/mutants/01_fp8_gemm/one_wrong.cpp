@@ -1,0 +1,3 @@
+// One element is off by twice itself. All others are right.
+#define KBH_MUTANT one_wrong
+#include "wrong.hpp"
