@@ -7,12 +7,10 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
+#include "lane/headers.hpp"
 
 namespace kbh {
 namespace {
-
-constexpr std::size_t kMaxBytes = 8 << 20;
-constexpr std::size_t kMaxFiles = 256;
 
 // Flags that change code generation only. Nothing that loads code into the compiler, writes elsewhere or names a file.
 constexpr std::array kAllowedFlags = {
@@ -58,9 +56,9 @@ Submission read_folder(const fs::path& folder) {
       fail(ErrorKind::usage, "{}: not a plain file; links and special files do not travel in a submission",
            it->path().string());
     total += it->file_size();
-    if (total > kMaxBytes || submission.files.size() == kMaxFiles)
+    if (total > kMaxSubmissionBytes || submission.files.size() == kMaxSubmissionFiles)
       fail(ErrorKind::usage, "{}: a submission holds at most {} files and {} MiB; is this the right folder?",
-           folder.string(), kMaxFiles, kMaxBytes >> 20);
+           folder.string(), kMaxSubmissionFiles, kMaxSubmissionBytes >> 20);
     submission.files.push_back({relative, read_text(it->path())});
   }
   std::sort(submission.files.begin(), submission.files.end(),
@@ -87,6 +85,36 @@ void find_main(Submission& submission, std::optional<Lane> wanted) {
   fail(ErrorKind::usage, "{}: no {} in this folder (`kbh new DIR --problem ID` writes a starter)",
        submission.origin.string(),
        wanted == Lane::host ? "submission.cpp" : "submission.cpp, submission.cu or solution.py");
+}
+
+/// A submission of one file; it gets the name that its lane expects, and its headers come along.
+Submission read_file(const fs::path& path, std::optional<Lane> lane) {
+  Submission submission;
+  submission.origin = path;
+  const std::string extension = path.extension().string();
+  const std::optional<Lane> by_name = extension == ".cpp" || extension == ".cc" ? std::optional(Lane::host)
+                                      : extension == ".py"                      ? std::optional(Lane::python)
+                                      : extension == ".cu"                      ? std::optional(Lane::sealed)
+                                                                                : std::nullopt;
+  if (!by_name && !lane)
+    fail(ErrorKind::usage, "{}: a submission is a .cpp, .cu or .py file, or a folder that holds one", path.string());
+  submission.lane = lane.value_or(by_name.value_or(Lane::host));
+  if (!fs::is_regular_file(path)) fail(ErrorKind::usage, "{}: not a regular file", path.string());
+  if (fs::file_size(path) > kMaxSubmissionBytes)
+    fail(ErrorKind::usage, "{}: {} bytes; a submission holds at most {} MiB", path.string(), fs::file_size(path),
+         kMaxSubmissionBytes >> 20);
+  const char* name = submission.lane == Lane::python   ? "solution.py"
+                     : submission.lane == Lane::sealed ? "submission.cu"
+                                                       : "submission.cpp";
+  const std::string source = read_text(path);
+  // Python modules beside a solution stay where they are: its folder is a submission, too.
+  if (submission.lane != Lane::python) submission.files = included_headers(fs::absolute(path).parent_path(), source);
+  const auto taken = [&](const SourceFile& file) { return file.path == name; };
+  if (std::any_of(submission.files.begin(), submission.files.end(), taken))
+    fail(ErrorKind::usage, "{}: includes {}, the name under which it is compiled itself: hand in the folder",
+         path.string(), name);
+  submission.files.insert(submission.files.begin(), {name, source});
+  return submission;
 }
 
 std::string hash_of(const std::vector<SourceFile>& files) {
@@ -142,23 +170,7 @@ Submission read_submission(const fs::path& path, std::optional<Lane> lane) {
     submission.origin = path;
     find_main(submission, lane);
   } else {
-    submission.origin = path;
-    const std::string extension = path.extension().string();
-    const std::optional<Lane> by_name = extension == ".cpp" || extension == ".cc" ? std::optional(Lane::host)
-                                        : extension == ".py"                      ? std::optional(Lane::python)
-                                        : extension == ".cu"                      ? std::optional(Lane::sealed)
-                                                                                  : std::nullopt;
-    if (!by_name && !lane)
-      fail(ErrorKind::usage, "{}: a submission is a .cpp, .cu or .py file, or a folder that holds one", path.string());
-    submission.lane = lane.value_or(by_name.value_or(Lane::host));
-    if (!fs::is_regular_file(path)) fail(ErrorKind::usage, "{}: not a regular file", path.string());
-    if (fs::file_size(path) > kMaxBytes)
-      fail(ErrorKind::usage, "{}: {} bytes; a submission holds at most {} MiB", path.string(), fs::file_size(path),
-           kMaxBytes >> 20);
-    const char* name = submission.lane == Lane::python   ? "solution.py"
-                       : submission.lane == Lane::sealed ? "submission.cu"
-                                                         : "submission.cpp";
-    submission.files.push_back({name, read_text(path)});
+    submission = read_file(path, lane);
   }
   submission.flags = flags_of(submission.main().content, submission.main().path.string());
   submission.sha256 = hash_of(submission.files);

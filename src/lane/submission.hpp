@@ -1,6 +1,7 @@
 // A submission as it was handed in: its files, its lane, its hash. Nothing of it has run yet.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -13,6 +14,10 @@ namespace kbh {
 enum class Lane { sealed, host, python };
 std::string_view name_of(Lane lane);
 std::optional<Lane> lane_from(std::string_view name);
+
+/// What a submission may hold.
+inline constexpr std::size_t kMaxSubmissionBytes = 8 << 20;
+inline constexpr std::size_t kMaxSubmissionFiles = 256;
 
 struct SourceFile {
   std::filesystem::path path;  // relative
@@ -30,7 +35,8 @@ struct Submission {
   [[nodiscard]] const SourceFile& main() const { return files[main_file]; }
 };
 
-/// Reads a file or folder. Error(usage) when it is missing, empty, too large, holds links or special files, has no
+/// Reads a folder, or a file with the headers that it includes with quotes from its own folder (headers.hpp).
+/// Error(usage) when it is missing, empty, too large, holds links or special files, has no
 /// submission file, or asks for a flag that is not allowed. `lane` overrides what the file name says.
 Submission read_submission(const std::filesystem::path& path, std::optional<Lane> lane);
 
