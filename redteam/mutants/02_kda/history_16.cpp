@@ -1,0 +1,4 @@
+// Segments of fifteen chunks in parallel, each warmed up over the fifteen before: only a memory that hardly fades
+// tells.
+#define KBH_MUTANT history_16
+#include "wrong.hpp"

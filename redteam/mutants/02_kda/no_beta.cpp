@@ -1,0 +1,3 @@
+// beta is taken for 1.
+#define KBH_MUTANT no_beta
+#include "wrong.hpp"

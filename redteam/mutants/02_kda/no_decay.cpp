@@ -1,0 +1,3 @@
+// Gates are left out: plain delta rule.
+#define KBH_MUTANT no_decay
+#include "wrong.hpp"

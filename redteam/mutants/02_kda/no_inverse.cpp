@@ -1,0 +1,3 @@
+// (I + L)^-1 is taken for I.
+#define KBH_MUTANT no_inverse
+#include "wrong.hpp"
