@@ -1,0 +1,3 @@
+// The first 512 tokens: right for short sequences.
+#define KBH_MUTANT first_512_only
+#include "wrong.hpp"

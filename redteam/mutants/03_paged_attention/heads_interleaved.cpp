@@ -1,0 +1,3 @@
+// Head h reads head h mod num_kv_heads of the cache, where h / group is meant.
+#define KBH_MUTANT heads_interleaved
+#include "wrong.hpp"

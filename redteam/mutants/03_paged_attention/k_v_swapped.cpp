@@ -1,0 +1,3 @@
+// Takes the second half of a row for the key.
+#define KBH_MUTANT k_v_swapped
+#include "wrong.hpp"
