@@ -1,0 +1,3 @@
+// 1 / n everywhere: what softmax is of equal logits.
+#define KBH_MUTANT constant
+#include "wrong.hpp"

@@ -1,0 +1,3 @@
+// Returns the logits.
+#define KBH_MUTANT copy_of_input
+#include "wrong.hpp"

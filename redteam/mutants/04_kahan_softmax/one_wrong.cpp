@@ -1,0 +1,3 @@
+// One unpredictable element is 1.001 of what it should be.
+#define KBH_MUTANT one_wrong
+#include "wrong.hpp"

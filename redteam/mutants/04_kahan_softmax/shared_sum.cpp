@@ -1,0 +1,3 @@
+// Row 0's sum serves all rows.
+#define KBH_MUTANT shared_sum
+#include "wrong.hpp"
