@@ -1,0 +1,3 @@
+// Heads 0 and 1 exchanged: every number occurs.
+#define KBH_MUTANT permuted_heads
+#include "wrong.hpp"
