@@ -71,8 +71,11 @@ Json to_json(const CheckReport& check) {
 Json to_json(const ShapeTiming& timing) {
   Json samples = Json::array();
   for (const Sample& s : timing.samples)
-    samples.push_back(
-        {{"worker_us", s.worker_us}, {"grader_us", s.grader_us}, {"probe_ns", s.probe_ns}, {"slot", s.slot}});
+    samples.push_back({{"worker_us", s.worker_us},
+                       {"grader_us", s.grader_us},
+                       {"probe_ns", s.probe_ns},
+                       {"memory_us", s.memory_us},
+                       {"slot", s.slot}});
   return {{"shape", to_json(timing.shape)},
           {"regime", name_of(timing.regime)},
           {"median_us", timing.median_us},
@@ -83,6 +86,8 @@ Json to_json(const ShapeTiming& timing) {
           {"clocks_agree", timing.clocks_agree},
           {"disagreeing_samples", timing.disagreeing},
           {"speed_spread", timing.speed_spread},
+          {"memory_us", timing.memory_us},
+          {"memory_bytes", timing.memory_bytes},
           {"attempts", timing.attempts},
           {"samples", samples}};
 }
@@ -101,6 +106,8 @@ Json to_json(const Score& score) {
                       {"time_us", s.time_us},
                       {"bounded_by_grader_clock", s.bounded},
                       {"interval_us", {s.interval_us.low, s.interval_us.high}},
+                      {"machine_interval_us", {s.machine_interval_us.low, s.machine_interval_us.high}},
+                      {"memory_share", s.memory_share},
                       {"gbs", s.gbs},
                       {"gflops", s.gflops},
                       {"roofline_us", s.roofline_us},

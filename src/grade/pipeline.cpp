@@ -126,7 +126,7 @@ class Pipeline {
   bool time(Session& session) {
     if (context_.options.mode == Mode::check) return true;
     return stage(Stage::time, [&] {
-      auto result = time_stage(context_, seed_, session, workbench_.flusher());
+      auto result = time_stage(context_, seed_, session, workbench_.flusher(), workbench_.memory_probe());
       grade_.timing = std::move(result.report);
       return result.finding;
     });
@@ -161,6 +161,11 @@ class Pipeline {
 cpu::CacheFlusher& Workbench::flusher() {
   if (!flusher_) flusher_ = std::make_unique<cpu::CacheFlusher>();
   return *flusher_;
+}
+
+cpu::MemoryProbe& Workbench::memory_probe() {
+  if (!memory_probe_) memory_probe_ = std::make_unique<cpu::MemoryProbe>();
+  return *memory_probe_;
 }
 
 const cpu::Ceilings& Workbench::ceilings(const Progress& progress, bool again) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "device/cpu/flush.hpp"
+#include "device/cpu/memory_probe.hpp"
 #include "grade/types.hpp"
 
 namespace kbh {
@@ -12,11 +13,13 @@ namespace kbh {
 class Workbench {
  public:
   cpu::CacheFlusher& flusher();
+  cpu::MemoryProbe& memory_probe();
   /// Measured or from the cache; `again` after a submission beat them.
   const cpu::Ceilings& ceilings(const Progress& progress, bool again = false);
 
  private:
   std::unique_ptr<cpu::CacheFlusher> flusher_;
+  std::unique_ptr<cpu::MemoryProbe> memory_probe_;
   std::optional<cpu::Ceilings> ceilings_;
 };
 

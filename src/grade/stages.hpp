@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "device/cpu/flush.hpp"
+#include "device/cpu/memory_probe.hpp"
 #include "grade/types.hpp"
 #include "lane/session.hpp"
 
@@ -27,7 +28,7 @@ StageResult<CheckReport> check_stage(const GradeContext& context, const Seed& se
 
 /// time.cpp: cold samples of every shape; every timed output is compared.
 StageResult<TimingReport> time_stage(const GradeContext& context, const Seed& seed, Session& session,
-                                     cpu::CacheFlusher& flusher);
+                                     cpu::CacheFlusher& flusher, cpu::MemoryProbe& memory);
 
 /// audit.cpp: do clocks and evidence agree?
 std::optional<Finding> audit_stage(const TimingReport& timing);

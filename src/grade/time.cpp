@@ -37,11 +37,12 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 class ShapeTimer {
  public:
   ShapeTimer(const GradeContext& context, const Seed& seed, Session& session, cpu::CacheFlusher& flusher,
-             const DeckShape& deck_shape)
+             cpu::MemoryProbe& memory, const DeckShape& deck_shape)
       : context_(context),
         seed_(seed),
         session_(session),
         flusher_(flusher),
+        memory_(memory),
         shape_(deck_shape.shape),
         random_(std::random_device{}()) {
     timing_.shape = deck_shape.shape;
@@ -124,6 +125,7 @@ class ShapeTimer {
     fill(sample->slot);
     flusher_.flush();
     sample->probe_ns = cpu::speed_probe_ns();
+    sample->memory_us = memory_.read_us();
     CallReport report;
     if (!call({sample->slot}, &report)) return false;
     sample->worker_us = report.worker_us.front();
@@ -187,15 +189,19 @@ class ShapeTimer {
     std::vector<double> grader;
     std::vector<double> excess;  // of our clock over what the claim of the same sample allows
     std::vector<double> probe;
+    std::vector<double> memory;
     for (const Sample& sample : timing_.samples) {
       worker.push_back(sample.worker_us);
       grader.push_back(sample.grader_us);
       excess.push_back(sample.grader_us - (kClockShare * sample.worker_us + kClockSlackUs));
       probe.push_back(sample.probe_ns);
+      memory.push_back(sample.memory_us);
     }
     timing_.median_us = median(worker);
     timing_.interval_us = median_interval(worker);
     timing_.grader_us = quantile(grader, kClockQuantile);
+    timing_.memory_us = quantile(memory, 0.25);
+    timing_.memory_bytes = memory_.bytes();
     timing_.speed_spread = (quantile(probe, 0.9) - quantile(probe, 0.1)) / median(probe);
     timing_.disagreeing = static_cast<int>(std::count_if(excess.begin(), excess.end(), [](double e) { return e > 0; }));
     const bool plausible = *std::min_element(worker.begin(), worker.end()) > 0;
@@ -206,6 +212,7 @@ class ShapeTimer {
   const Seed& seed_;
   Session& session_;
   cpu::CacheFlusher& flusher_;
+  cpu::MemoryProbe& memory_;
   Shape shape_;
   std::mt19937_64 random_;
   int draws_ = 0;
@@ -217,14 +224,14 @@ class ShapeTimer {
 }  // namespace
 
 StageResult<TimingReport> time_stage(const GradeContext& context, const Seed& seed, Session& session,
-                                     cpu::CacheFlusher& flusher) {
+                                     cpu::CacheFlusher& flusher, cpu::MemoryProbe& memory) {
   const auto begin = Clock::now();
   StageResult<TimingReport> result;
   result.report.empty_call_us = session.empty_call_us();
   const auto& shapes = context.deck.shapes_of(context.problem);
   for (std::size_t i = 0; i < shapes.size() && !result.finding; ++i) {
     if (context.options.shape && *context.options.shape != i) continue;
-    ShapeTimer timer(context, seed, session, flusher, shapes[i]);
+    ShapeTimer timer(context, seed, session, flusher, memory, shapes[i]);
     result.finding = timer.run();
     if (!result.finding) result.report.shapes.push_back(std::move(timer).result());
   }

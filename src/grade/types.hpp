@@ -64,6 +64,7 @@ struct Sample {
   double worker_us = 0;  // the worker's clock around the call: a claim
   double grader_us = 0;  // ours, from SIGCONT to seeing "done", less an empty call
   double probe_ns = 0;   // fixed work on this thread just before: clock drift and stolen time show here
+  double memory_us = 0;  // MemoryProbe's read just before: how fast memory was
   int slot = 0;
 };
 
@@ -76,6 +77,8 @@ struct ShapeTiming {
   double grader_us = 0;     // 10 % quantile of the samples' grader_us: what the call cost where nothing disturbed it
   double batch_us = 0;      // per call, slope over batch sizes on the grader's clock
   double speed_spread = 0;  // (p90 - p10) / median of probe_ns
+  double memory_us = 0;     // faster quartile of the samples' memory_us, as the ceilings are measured
+  std::int64_t memory_bytes = 0;  // what each of those read
   bool clocks_agree = true;
   int disagreeing = 0;  // samples whose claim our clock contradicts
   int attempts = 1;
@@ -92,8 +95,12 @@ struct ShapeScore {
   Regime regime = Regime::memory;
   double time_us = 0;    // what is scored: max(cold median, least cost by our own clock)
   bool bounded = false;  // the latter was larger
-  Interval interval_us;
-  double gbs = 0;  // min_bytes / time
+  Interval interval_us;  // of the median, within this run
+  /// The same, widened by how the machine itself strayed: from its memory at its ceiling and its clock at its best to
+  /// the slower quartile of this run. Two grades of one submission on one machine are to overlap.
+  Interval machine_interval_us;
+  double memory_share = 1;  // of its ceiling that memory reached between the samples, without the submission
+  double gbs = 0;           // min_bytes / time
   double gflops = 0;
   double roofline_us = 0;
   double upstream_fraction = 0;

@@ -63,7 +63,7 @@ std::string percent(double fraction) { return fmt::format("{:.3f}", fraction); }
 
 Table shape_table(const Grade& grade, const Problem& problem, const Deck& deck) {
   Table table{
-      {"shape", "check", "median us", "95 % interval", "GB/s", "upstream", "roofline", "attainable"},
+      {"shape", "check", "median us", "interval", "GB/s", "upstream", "roofline", "attainable"},
       {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right},
       {}};
   for (const DeckShape& deck_shape : deck.shapes_of(problem)) {
@@ -75,7 +75,7 @@ Table shape_table(const Grade& grade, const Problem& problem, const Deck& deck) 
           row = {row[0],
                  row[1],
                  fmt::format("{:.1f}", s.time_us),
-                 fmt::format("{:.1f} .. {:.1f}", s.interval_us.low, s.interval_us.high),
+                 fmt::format("{:.1f} .. {:.1f}", s.machine_interval_us.low, s.machine_interval_us.high),
                  fmt::format("{:.2f}", s.gbs),
                  percent(s.upstream_fraction),
                  percent(s.roofline_fraction),
@@ -102,6 +102,12 @@ std::string notes_of(const Grade& grade) {
       if (t.speed_spread > 0.1)
         notes += fmt::format("the processor's speed moved by {:.0f} % during {}: a busy machine or a changing clock\n",
                              t.speed_spread * 100, t.shape.text());
+  if (grade.score)
+    for (const ShapeScore& s : grade.score->shapes)
+      if (s.memory_share < 0.9)
+        notes += fmt::format(
+            "memory ran at {:.0f} % of its ceiling around {}: its interval reaches down to a quiet machine\n",
+            s.memory_share * 100, s.shape.text());
   if (grade.level == sandbox::Level::none)
     notes +=
         "NOT SANDBOXED (--no-sandbox): the submission could read and change anything; this number proves nothing\n";
