@@ -60,7 +60,7 @@ struct Tensors {
   }
   void answer_honestly() {
     const auto in = inputs();
-    honest(of, std::array<ConstTensorView, 1>{in[0]}, outputs());
+    problem().honest(of, std::array<ConstTensorView, 1>{in[0]}, outputs(), {});
   }
   Comparison judge() {
     const auto in = inputs();

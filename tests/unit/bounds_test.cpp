@@ -1,5 +1,6 @@
 #include "deck/bounds.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -72,12 +73,50 @@ class PublicCeilings : public ::testing::Test {
   }
 };
 
-TEST_F(PublicCeilings, TopkIsBoundByBytes) {
-  expect_near(on("h200", "05_topk"), {1, 1, 1, 1, 1});
-  // 0.29 us for the single row on the RTX PRO 6000, 0.066 on the B200.
-  const Deck rtx = find_deck("rtx-pro-6000");
-  const Problem& topk = find_problem("05_topk");
-  EXPECT_NEAR(bound_of(topk, rtx.shapes_of(topk)[0].shape, datasheet_peaks(rtx)).roofline_us(), 0.29, 0.01);
+TEST_F(PublicCeilings, OfWholeProblems) {
+  // Geometric means over the shapes: RTX PRO 6000, H100 PCIe, H100 SXM, B200.
+  const std::map<std::string, std::vector<double>> expected = {
+      {"01_fp8_gemm", {0.581, 0.540, 0.572, 0.579}},
+      {"02_kda", {0.307, 0.230, 0.289, 0.303}},
+      {"06_moe_swiglu", {0.145, 0.131, 0.142, 0.144}},
+      {"07_w4a16_gemm", {0.823, 0.872, 0.834, 0.826}},
+  };
+  for (const auto& [id, ceilings] : expected) {
+    std::size_t i = 0;
+    for (const char* deck : {"rtx-pro-6000", "h100-pcie", "h100-sxm", "b200"})
+      EXPECT_NEAR(geometric_mean(on(deck, id.c_str())), ceilings[i++], 0.001) << id << " " << deck;
+  }
+  for (const char* id : {"03_paged_attention", "04_kahan_softmax", "05_topk", "08_lightning_attention"})
+    for (const char* deck : {"rtx-pro-6000", "h100-pcie", "h200", "b200"})
+      EXPECT_NEAR(geometric_mean(on(deck, id)), 1, 0.001) << id << " " << deck;
+}
+
+TEST_F(PublicCeilings, OfShapesThatAreGradedByTheWrongResource) {
+  EXPECT_NEAR(on("rtx-pro-6000", "01_fp8_gemm")[2], 0.114, 0.001);  // 32 rows: bytes bind, flops are graded
+  EXPECT_NEAR(on("h100-pcie", "01_fp8_gemm")[2], 0.085, 0.001);
+  EXPECT_NEAR(on("h100-sxm", "01_fp8_gemm")[2], 0.107, 0.001);
+  EXPECT_NEAR(on("b200", "01_fp8_gemm")[2], 0.112, 0.001);
+  EXPECT_NEAR(on("rtx-pro-6000", "07_w4a16_gemm")[2], 0.379, 0.001);  // 256 rows: the other way round
+  EXPECT_NEAR(on("h100-pcie", "07_w4a16_gemm")[2], 0.505, 0.001);
+  expect_near(on("rtx-pro-6000", "06_moe_swiglu"), {0.125, 0.194, 0.125});  // upstream forgot the K copies
+  expect_near(on("h200", "06_moe_swiglu"), {0.125, 0.25, 0.125});
+}
+
+TEST_F(PublicCeilings, RooflineTimes) {
+  const auto times = [](const char* deck_name, const char* id) {
+    const Deck deck = find_deck(deck_name);
+    std::vector<double> us;
+    for (const DeckShape& listed : deck.shapes_of(find_problem(id)))
+      us.push_back(bound_of(find_problem(id), listed.shape, datasheet_peaks(deck)).roofline_us());
+    return us;
+  };
+  const auto near = [](double us) { return ::testing::DoubleNear(us, us / 50); };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(times("rtx-pro-6000", "03_paged_attention"),
+              ElementsAre(near(18.7), near(149), near(37.4), near(56.0), near(9.1)));
+  EXPECT_THAT(times("h200", "06_moe_swiglu"), ElementsAre(near(6670), near(139), near(4447)));
+  EXPECT_THAT(times("rtx-pro-6000", "05_topk"),
+              ElementsAre(near(0.292), near(1.17), near(1.17), near(0.428), near(1.17)));
 }
 
 }  // namespace

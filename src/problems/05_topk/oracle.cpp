@@ -69,25 +69,4 @@ Expected oracle(const Shape& shape, std::span<const ConstTensorView> tensors) {
   return expected;
 }
 
-void honest(const Shape& shape, std::span<const ConstTensorView> tensors, std::span<const TensorView> outputs) {
-  const Sizes size(shape);
-  for (std::int64_t r = 0; r < size.batch; ++r) {
-    const auto x = row_of(tensors[0].as<float>(), r, size.n);
-    const auto values = row_of(outputs[0].as<float>(), r, size.k);
-    const auto indices = row_of(outputs[1].as<std::int64_t>(), r, size.k);
-    // Zeros of both signs are one value, so they share a key; the lower index wins.
-    Largest<std::uint64_t> winners(index(size.k));
-    for (std::int64_t i = 0; i < size.n; ++i) {
-      const float value = x[index(i)] == 0 ? 0.0f : x[index(i)];
-      winners.offer(std::uint64_t{ordered_key(value)} << 32 | (0xffffffffu - static_cast<std::uint32_t>(i)));
-    }
-    const auto keys = winners.descending();
-    for (std::size_t j = 0; j < keys.size(); ++j) {
-      const auto i = static_cast<std::int64_t>(0xffffffffu - static_cast<std::uint32_t>(keys[j]));
-      indices[j] = i;
-      values[j] = x[index(i)];
-    }
-  }
-}
-
 }  // namespace kbh::topk

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "problem/metadata.hpp"
+#include "problems/05_topk/reference.hpp"
 
 namespace kbh {
 namespace topk {
@@ -79,6 +80,13 @@ std::vector<Shape> neighbours(const Shape& listed) {
   return shapes;
 }
 
+void honest(const Shape& shape, std::span<const ConstTensorView> tensors, std::span<const TensorView> outputs,
+            std::span<const std::vector<std::byte>>) {
+  const Sizes size(shape);
+  reference::topk(tensors[0].as<float>().data(), outputs[0].as<float>().data(), outputs[1].as<std::int64_t>().data(),
+                  size.batch, size.n, size.k);
+}
+
 }  // namespace
 }  // namespace topk
 
@@ -90,8 +98,7 @@ Problem make_05_topk() {
   problem.neighbours = topk::neighbours;
   problem.oracle = topk::oracle;
   problem.compare = topk::compare;
-  problem.honest = [](const Shape& shape, std::span<const ConstTensorView> inputs, std::span<const TensorView> outputs,
-                      std::span<const std::vector<std::byte>>) { topk::honest(shape, inputs, outputs); };
+  problem.honest = topk::honest;
   problem.cases = topk::cases();
   problem.mutants = topk::mutants();
   return problem;

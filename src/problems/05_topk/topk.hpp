@@ -34,9 +34,6 @@ Expected oracle(const Shape& shape, std::span<const ConstTensorView> tensors);
 Comparison compare(const Shape& shape, const Case&, std::span<const ConstTensorView> tensors, const Expected& expected,
                    std::span<const ConstTensorView> outputs);
 
-/// A right answer: equal values by ascending index.
-void honest(const Shape& shape, std::span<const ConstTensorView> tensors, std::span<const TensorView> outputs);
-
 std::vector<Case> cases();
 std::vector<Mutant> mutants();
 
