@@ -1,0 +1,3 @@
+// the former call's answer: nothing is computed in the timed call.
+#define KBH_MUTANT stale
+#include "wrong.hpp"
