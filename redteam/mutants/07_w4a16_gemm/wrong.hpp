@@ -38,11 +38,13 @@ enum class Mutant {
   rounded_zero_products,
   rounded_row_sums,
   scales_in_fixed_point,
+  scales_in_8_bits,
   int8_activations,
   small_activations_flushed,
   activations_clamped,
   range_from_front,
   quiet_rows_skipped,
+  padding_guessed,
   quiet_columns_skipped,
   quiet_groups_skipped,
   scale_range_from_first_group,
@@ -266,11 +268,11 @@ struct FoldedMultiplyAdd {
   }
 };
 
-/// z s is prepared in bf16.
+/// (q - 8) s - (z - 8) s, the latter prepared in bf16.
 struct RoundedZeroProducts {
   float operator()(const Call& c, int64_t k, int64_t j) const {
     const float s = c.scale(k / kGroup, j);
-    return c.level(k, j) * s - bf16(c.zero(k / kGroup, j) * s);
+    return (c.level(k, j) - 8) * s - bf16((c.zero(k / kGroup, j) - 8) * s);
   }
 };
 
@@ -281,6 +283,16 @@ struct ScalesInFixedPoint {
     return (c.level(k, j) - c.zero(k / kGroup, j)) * s;
   }
 };
+
+/// Scales in eight bits of the largest of all.
+inline void scales_in_8_bits(const Call& c) {
+  float step = 1e-30f;
+  for (int64_t i = 0; i < c.k / kGroup * c.n; ++i) step = std::max(step, from_bf16(c.scales[i]) / 255);
+  multiply(c, [step](const Call& call, int64_t k, int64_t j) {
+    const float s = std::nearbyint(call.scale(k / kGroup, j) / step) * step;
+    return (call.level(k, j) - call.zero(k / kGroup, j)) * s;
+  });
+}
 
 /// Columns whose largest scale is below 1/16 of the largest of all are taken for 0.
 struct QuietColumnsSkipped {
@@ -366,6 +378,15 @@ inline void quiet_rows_skipped(const Call& c) {
   });
 }
 
+/// A row of x that begins with a group of zeros is taken for padding.
+inline void padding_guessed(const Call& c) {
+  std::vector<bool> padding;
+  for (int64_t i = 0; i < c.m; ++i) padding.push_back(largest_magnitude(c.x + i * c.k, kGroup) == 0);
+  multiply(c, RightWeight{}, [&](const Call& call, int64_t i, int64_t k) {
+    return padding[static_cast<size_t>(i)] ? 0.0f : RightActivation{}(call, i, k);
+  });
+}
+
 // ---- sums
 
 /// Sums are kept in a narrow type, rounded after every `every` terms, as a matrix instruction would.
@@ -410,8 +431,8 @@ struct Fp16Output {
   }
 };
 
-/// s (sum of x q - z sum of x) with the sum of x over each group rounded to bf16: the right sum plus z s times what the
-/// rounding takes away.
+/// s (sum of x (q - 8) - (z - 8) sum of x) with the sum of x over each group rounded to bf16: the right sum plus
+/// (z - 8) s times what the rounding takes away.
 inline void rounded_row_sums(const Call& c) {
   std::vector<float> sums = product(c, RightWeight{});
   for (int64_t i = 0; i < c.m; ++i)
@@ -419,7 +440,8 @@ inline void rounded_row_sums(const Call& c) {
       float sum = 0;
       for (int64_t k = g * kGroup; k < (g + 1) * kGroup; ++k) sum += RightActivation{}(c, i, k);
       const float lost = sum - bf16(sum);
-      for (int64_t j = 0; j < c.n; ++j) sums[static_cast<size_t>(i * c.n + j)] += c.zero(g, j) * c.scale(g, j) * lost;
+      for (int64_t j = 0; j < c.n; ++j)
+        sums[static_cast<size_t>(i * c.n + j)] += (c.zero(g, j) - 8) * c.scale(g, j) * lost;
     }
   write(c, sums);
 }
@@ -488,6 +510,8 @@ inline void run(Mutant mutant, const Call& c) {
       return rounded_row_sums(c);
     case Mutant::scales_in_fixed_point:
       return multiply(c, ScalesInFixedPoint{});
+    case Mutant::scales_in_8_bits:
+      return scales_in_8_bits(c);
     case Mutant::int8_activations:
       return int8_activations(c);
     case Mutant::small_activations_flushed:
@@ -498,6 +522,8 @@ inline void run(Mutant mutant, const Call& c) {
       return range_from_front(c);
     case Mutant::quiet_rows_skipped:
       return quiet_rows_skipped(c);
+    case Mutant::padding_guessed:
+      return padding_guessed(c);
     case Mutant::quiet_columns_skipped:
       return quiet_columns_skipped(c);
     case Mutant::quiet_groups_skipped:

@@ -57,6 +57,17 @@ struct TailBf16 {
   }
 };
 
+/// Normal in one group of 128 of each row, never the first; 0 elsewhere. At least two groups.
+struct OneGroupBf16 {
+  std::uint64_t width;
+  std::uint64_t places;  // the stream that says where
+  KBH_HOST_DEVICE std::uint16_t operator()(Words w, std::uint64_t i) const {
+    const auto later = static_cast<std::uint32_t>(width / 128 - 1);
+    const std::uint32_t live = 1 + philox::below(philox::words(places, i / width).v[0], later);
+    return i % width / 128 == live ? NormalBf16{1}(w, i) : std::uint16_t{0};
+  }
+};
+
 KBH_HOST_DEVICE std::uint16_t signed_bf16(float magnitude, std::uint32_t word) {
   return static_cast<std::uint16_t>(to_bf16(magnitude) | (word & 0x8000u));
 }

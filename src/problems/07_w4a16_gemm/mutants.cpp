@@ -60,9 +60,8 @@ std::vector<Mutant> mutants() {
              Kind::ragged_rows_dropped),
       mutant("folded_multiply_add", "dequantises with one bf16 multiply-add, (128 + q) s - (128 + z) s", always,
              Kind::folded_multiply_add),
-      mutant("rounded_zero_products", "prepares z s in bf16", always, Kind::rounded_zero_products),
-      mutant("rounded_row_sums", "takes the zero point out of the sum, with the sum of x over a group in bf16", always,
-             Kind::rounded_row_sums),
+      mutant("rounded_zero_products", "levels about 8, (z - 8) s in bf16", always, Kind::rounded_zero_products),
+      mutant("rounded_row_sums", "levels about 8, the sum of x over a group in bf16", always, Kind::rounded_row_sums),
       mutant("scales_in_fixed_point", "scales as multiples of 2^-19 below 2^-3", always, Kind::scales_in_fixed_point),
       mutant("int8_activations", "activations in eight bits per row", always, Kind::int8_activations),
       mutant("small_activations_flushed", "activations below 2^-10 count as 0", always,
@@ -87,6 +86,9 @@ std::vector<Mutant> mutants() {
       mutant("scale_range_from_first_group", "scales are limited to four times those of the first group",
              several_groups, Kind::scale_range_from_first_group),
       mutant("fixed_point_sums", "sums are multiples of 2^-12", always, Kind::fixed_point_sums),
+      mutant("scales_in_8_bits", "scales in eight bits of the largest of all", always, Kind::scales_in_8_bits),
+      mutant("padding_guessed", "a row of x that begins with a group of zeros is taken for padding", several_groups,
+             Kind::padding_guessed),
   };
 }
 
