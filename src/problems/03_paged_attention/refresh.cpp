@@ -100,8 +100,8 @@ void change_lengths(const Data& data, Random& random) {
 void in_place(const Data& data) {
   ragged_lengths(data);
   random_table(data);
-  fill_quads(data.in.query, data.stream("query"), NormalBf16{.scale = kNominal});
-  fill_quads(data.in.cache, data.stream("kv_cache"), NormalBf16{.scale = kNominal});
+  fill_normal_bf16(data.in.query, data.stream("query"), {.scale = kNominal});
+  fill_normal_bf16(data.in.cache, data.stream("kv_cache"), {.scale = kNominal});
 }
 
 void in_place_change(const Data& data, int step) {
@@ -116,23 +116,23 @@ void in_place_change(const Data& data, int step) {
   kChanges[order[index(step - 1)]](data, random);
 }
 
-/// One pair in 16, at least two: queries anew, and every 64th token, at least 4. Weights are uniform, so the answer
-/// moves by sqrt(2 / 64) = 18 % of its rms, 20 times the bound of a row.
+/// One pair of sequence and head of the cache in 16, at least one: queries anew, and every 64th token, at least 4.
+/// Weights are uniform, so the answer moves by sqrt(2 / 64) = 18 % of its rms, 20 times the bound of a row.
 void refresh(const DrawKey& key, std::span<const TensorView> tensors, Expected& expected) {
   const Data data(key, tensors);
   const Sizes& size = data.size;
   Random random = data.random("refresh");
   const std::uint64_t stream = data.stream("refresh/values");
   std::uint64_t drawn = 0;
-  const NormalBf16 draw{.scale = kNominal};
+  const NormalBf16 draw{kNominal};
   const auto redraw = [&](std::span<std::uint16_t> row) {
-    for (std::size_t d = 0; d < row.size(); d += 4, ++drawn) {
-      const Quad quad = draw(philox::words(stream, drawn), drawn);
-      std::copy_n(quad.v, 4, &row[d]);
+    for (std::uint16_t& element : row) {
+      element = draw(philox::words(stream, drawn), drawn);
+      ++drawn;
     }
   };
   const std::int64_t pairs = size.batch * size.num_kv_heads;
-  const std::int64_t count = std::min(pairs, std::max<std::int64_t>(2, pairs / 16));
+  const std::int64_t count = std::max<std::int64_t>(1, pairs / 16);
   const Inputs inputs{data.in.query, data.in.cache, data.in.block_table, data.in.seq_lens};
   const std::size_t width = index(size.group() * size.head_dim);
   for (std::int64_t i = 0; i < count; ++i) {

@@ -6,17 +6,18 @@ namespace kbh::paged_attention {
 namespace {
 
 constexpr float kNominal = 0.1f;
+constexpr std::size_t kRun = std::size_t{1} << 13;  // elements; their normal numbers stay in an L1 or L2 cache
 constexpr std::size_t kPrefixBytes = std::size_t{64} << 10;
 
 float root_of(std::int64_t n) { return philox::root(static_cast<float>(n)); }
 
 void fill_query(const Data& data, float scale) {
-  fill_quads(data.in.query, data.stream("query"), NormalBf16{.scale = scale});
+  fill_normal_bf16(data.in.query, data.stream("query"), {.scale = scale});
 }
 
 void fill_query_and_cache(const Data& data, float query_scale, float cache_scale) {
   fill_query(data, query_scale);
-  fill_quads(data.in.cache, data.stream("kv_cache"), NormalBf16{.scale = cache_scale});
+  fill_normal_bf16(data.in.cache, data.stream("kv_cache"), {.scale = cache_scale});
 }
 
 /// What CacheBf16 reads: the tables, owned here.
@@ -49,14 +50,14 @@ struct CacheRules {
   void fill(const Data& data) const {
     const CacheBf16 draw{.kv_heads = static_cast<std::uint32_t>(data.size.num_kv_heads),
                          .page_size = static_cast<std::uint32_t>(data.size.page_size),
-                         .half = static_cast<std::uint32_t>(data.size.head_dim / 4),
+                         .head_dim = static_cast<std::uint32_t>(data.size.head_dim),
                          .pages = pages.data(),
                          .directions = directions.data(),
                          .value_scales = value_scales.data(),
                          .key_scale = key_scale,
                          .value_scale = value_scale,
                          .unused = unused};
-    fill_quads(data.in.cache, data.stream("kv_cache"), draw);
+    fill_cache_bf16(data.in.cache, data.stream("kv_cache"), draw);
   }
 };
 
@@ -103,7 +104,47 @@ void ramp_with(const Data& data, Unused unused) {
   cache.fill(data);
 }
 
+/// Calls shape(first, normal numbers) on runs of whole rows, in parallel.
+template <typename Shape>
+void each_run(std::size_t elements, std::size_t row, std::uint64_t stream, const Shape& shape) {
+  const std::size_t rows = elements / row;
+  const std::size_t rows_of_run = std::max<std::size_t>(1, kRun / row);
+  parallel_for((rows + rows_of_run - 1) / rows_of_run, 4, [&](std::size_t begin, std::size_t end) {
+    std::vector<float> normals(rows_of_run * row);
+    for (std::size_t run = begin; run < end; ++run) {
+      const std::size_t first = run * rows_of_run;
+      const std::size_t count = std::min(rows_of_run, rows - first);
+      const std::span<float> drawn(normals.data(), count * row);
+      fill_normal(drawn, stream, first * row);
+      shape(first * row, drawn);
+    }
+  });
+}
+
 }  // namespace
+
+void fill_normal_bf16(std::span<std::uint16_t> out, std::uint64_t stream, const NormalBf16& draw) {
+  each_run(out.size(), 1, stream, [&](std::size_t first, std::span<const float> normals) {
+    for (std::size_t i = 0; i < normals.size(); ++i) out[first + i] = draw.shaped(first + i, normals[i]);
+  });
+}
+
+void fill_cache_bf16(std::span<std::uint16_t> out, std::uint64_t stream, const CacheBf16& draw) {
+  const std::uint32_t half = draw.head_dim;
+  each_run(out.size(), std::size_t{2} * half, stream, [&](std::size_t first, std::span<const float> normals) {
+    for (std::size_t i = 0; i < normals.size(); i += std::size_t{2} * half) {
+      const CacheBf16::Row row = draw.row(static_cast<std::uint32_t>((first + i) / (std::size_t{2} * half)));
+      const float* z = &normals[i];
+      std::uint16_t* to = &out[first + i];
+      if (row.poisoned) {
+        for (std::uint32_t c = 0; c < 2 * half; ++c) to[c] = CacheBf16::poison(z[c]);
+        continue;
+      }
+      for (std::uint32_t d = 0; d < half; ++d) to[d] = draw.key(row, d, z[d]);
+      for (std::uint32_t d = 0; d < half; ++d) to[half + d] = CacheBf16::value(row, z[half + d]);
+    }
+  });
+}
 
 void nominal(const Data& data) { scaled(data, 1); }
 
@@ -130,10 +171,10 @@ void prefix(const Data& data, float front_scale, float rest_scale) {
   full_lengths(data);
   random_table(data);
   fill_query(data, kNominal);
-  fill_quads(
-      data.in.cache, data.stream("kv_cache"),
-      NormalBf16{
-          .scale = kNominal * rest_scale, .front = kPrefixBytes / sizeof(Quad), .front_scale = kNominal * front_scale});
+  fill_normal_bf16(data.in.cache, data.stream("kv_cache"),
+                   {.scale = kNominal * rest_scale,
+                    .front = kPrefixBytes / sizeof(std::uint16_t),
+                    .front_scale = kNominal * front_scale});
 }
 
 void peaked(const Data& data) {
