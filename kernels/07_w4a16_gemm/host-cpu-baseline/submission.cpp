@@ -17,7 +17,8 @@
 namespace {
 
 constexpr int64_t kGroup = 128;
-constexpr int64_t kBlock = 256;  // columns whose sums stay in a cache
+constexpr int64_t kSums = 32768;  // sums of a block of columns: 128 KiB stay in a cache
+constexpr int64_t kNarrowest = 256;
 
 struct Weights {
   const uint8_t* levels;
@@ -42,9 +43,9 @@ void dequantise_row(const Weights& w, int64_t k, int64_t first, int64_t count, f
 void multiply_columns(const Weights& w, const uint16_t* x, int64_t m, int64_t k_count, int64_t first, int64_t count,
                       uint16_t* out) {
   std::vector<float> sums(m * count);
-  float row[kBlock];
+  std::vector<float> row(count);
   for (int64_t k = 0; k < k_count; ++k) {
-    dequantise_row(w, k, first, count, row);
+    dequantise_row(w, k, first, count, row.data());
     for (int64_t i = 0; i < m; ++i) {
       const float factor = kbh::from_bf16(x[i * k_count + k]);
       float* to = &sums[i * count];
@@ -72,11 +73,13 @@ extern "C" int kbh_run(void* self, const kbh_tensor* inputs, int32_t, const kbh_
   const auto* x = static_cast<const uint16_t*>(inputs[0].data);
   auto* out = static_cast<uint16_t*>(outputs[0].data);
 
-  // Thread t takes every `threads`-th block of columns; the calling thread is thread 0.
-  const int64_t threads = std::min<int64_t>(weights.threads, (n + kBlock - 1) / kBlock);
+  // Few rows take wide blocks: long stretches of memory. Thread t takes every `threads`-th block; the calling thread is
+  // thread 0.
+  const int64_t threads = weights.threads;
+  const int64_t block = std::min((n + threads - 1) / threads, std::max(kNarrowest, kSums / m));
   const auto blocks_of = [=, &weights](int64_t t) {
-    for (int64_t first = t * kBlock; first < n; first += threads * kBlock)
-      multiply_columns(weights, x, m, k, first, std::min(kBlock, n - first), out);
+    for (int64_t first = t * block; first < n; first += threads * block)
+      multiply_columns(weights, x, m, k, first, std::min(block, n - first), out);
   };
   std::vector<std::jthread> helpers;
   for (int64_t t = 1; t < threads; ++t) helpers.emplace_back(blocks_of, t);
