@@ -6,6 +6,7 @@
 #include "base/hash.hpp"
 #include "cli/bounds.hpp"
 #include "cli/cli.hpp"
+#include "deck/prompt.hpp"
 #include "deck/release.hpp"
 #include "problem/lint.hpp"
 #include "problem/registry.hpp"
@@ -19,6 +20,8 @@ struct ProblemsArguments {
   std::string deck = "cpu";
   bool deck_given = false;
   bool json = false;
+  bool prompt = false;
+  std::string reference;  // "python", "cpp", or empty
 };
 
 struct LintArguments {
@@ -82,10 +85,20 @@ void print_one(const Problem& problem, const Deck& deck) {
   for (const Case& c : problem.cases) fmt::print("  {:<22} {}\n", c.name, c.about);
 }
 
+void print_reference(const Problem& problem, const std::string& language) {
+  fmt::print("{}", language == "python" ? problem.reference_python : problem.reference_cpp);
+}
+
 int problems(const ProblemsArguments& arguments) {
+  if (arguments.id.empty() && (arguments.prompt || !arguments.reference.empty()))
+    fail(ErrorKind::usage, "problems: {} needs a problem's id", arguments.prompt ? "--prompt" : "--reference");
   if (!arguments.id.empty()) {
     const Problem& problem = find_problem(arguments.id);
-    if (arguments.json)
+    if (arguments.prompt)
+      fmt::print("{}", render_prompt(problem, find_deck(arguments.deck)));
+    else if (!arguments.reference.empty())
+      print_reference(problem, arguments.reference);
+    else if (arguments.json)
       fmt::print("{}", to_text(to_json(problem)));
     else
       print_one(problem, find_deck(arguments.deck));
@@ -131,13 +144,21 @@ void add_problems(Cli& cli) {
   CLI::App* problems_verb =
       cli.verb("problems", "List the problems; print one (tensors, domain, rule, cases, shapes) or a deck's bounds",
                "  kbh problems\n  kbh problems 05 --deck cpu\n  kbh problems --deck h200   # what physics allows\n"
-               "  kbh problems --json");
+               "  kbh problems --json\n  kbh problems 05 --deck h200 --prompt\n"
+               "  kbh problems 05 --reference python");
   problems_verb->add_option("id", problems_arguments.id, "id, alias or number");
   const CLI::Option* deck = problems_verb
                                 ->add_option("--deck,-d", problems_arguments.deck,
                                              "deck whose shapes are printed; without an id, their bounds")
                                 ->capture_default_str();
-  problems_verb->add_flag("--json", problems_arguments.json, "machine-readable");
+  CLI::Option* json = problems_verb->add_flag("--json", problems_arguments.json, "machine-readable");
+  CLI::Option* prompt =
+      problems_verb->add_flag("--prompt", problems_arguments.prompt, "what an agent is told, for the deck")
+          ->excludes(json);
+  problems_verb->add_option("--reference", problems_arguments.reference, "print the reference to read: python or cpp")
+      ->check(CLI::IsMember({"python", "cpp"}))
+      ->excludes(json)
+      ->excludes(prompt);
   cli.on(problems_verb, [deck] {
     problems_arguments.deck_given = deck->count() > 0;
     return problems(problems_arguments);

@@ -15,7 +15,6 @@ inline constexpr int64_t kMemory = kD * kD;
 /// Columns that are worked on together: value, sum and fading element of each stay in registers (24 of 32 with AVX-512,
 /// 12 of 16 with AVX2).
 inline constexpr int64_t kStripe = Lanes::kWidth == 16 ? 128 : Lanes::kWidth == 8 ? 32 : 16;
-inline constexpr int64_t kAhead = 16;  // rows between reading and prefetching: 8 KiB
 
 inline void stripe(const uint16_t* q, const uint16_t* k, const uint16_t* v, const float* s, float decay, float* s_next,
                    uint16_t* o) {
@@ -29,7 +28,6 @@ inline void stripe(const uint16_t* q, const uint16_t* k, const uint16_t* v, cons
   for (int64_t i = 0; i < kD; ++i) {
     const Lanes key = Lanes::all(kbh::from_bf16(k[i])), query = Lanes::all(kbh::from_bf16(q[i]));
     const float* row = s + i * kD;
-    for (int64_t j = 0; j < kStripe; j += 16) __builtin_prefetch(row + kAhead * kD + j);
     for (int64_t p = 0; p < kParts; ++p) {
       const Lanes next = Lanes::load(row + p * Lanes::kWidth).times_plus(fading, key.times(value[p]));
       next.stream(s_next + i * kD + p * Lanes::kWidth);
