@@ -25,6 +25,12 @@ const Problem& problem_of(const GradeArguments& arguments, const fs::path& submi
        submission.string());
 }
 
+void require_runner(const Deck& deck) {
+  if (deck.device == "cpu" && deck.status.empty()) return;
+  fail(ErrorKind::machine, "deck {}: nothing can be graded on it here: {}", deck.name,
+       deck.status.empty() ? "this build has no runner for device " + deck.device : deck.status);
+}
+
 sandbox::Level level_of(const GradeArguments& arguments) {
   if (arguments.no_sandbox) return sandbox::Level::none;
   const sandbox::Support& support = sandbox::support();
@@ -87,9 +93,7 @@ void say(Terminal& terminal, const std::string& line) {
 int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& workbench, Json* documents) {
   const Problem& problem = problem_of(arguments, path);
   const Deck deck = find_deck(arguments.deck);
-  if (deck.device != "cpu" || !deck.status.empty())
-    fail(ErrorKind::machine, "deck {}: nothing can be graded on it here: {}", deck.name,
-         deck.status.empty() ? "this build has no runner for device " + deck.device : deck.status);
+  require_runner(deck);
   GradeOptions options;
   options.mode = arguments.mode;
   options.level = level_of(arguments);

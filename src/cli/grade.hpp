@@ -28,6 +28,8 @@ struct GradeArguments {
 
 /// --problem, else the problem whose id is part of the path. Error(usage) when neither says.
 const Problem& problem_of(const GradeArguments& arguments, const std::filesystem::path& submission);
+/// Error(machine) when nothing can be graded on the deck here.
+void require_runner(const Deck& deck);
 /// The sandbox level asked for or the best there is. Error(machine) when there is none.
 sandbox::Level level_of(const GradeArguments& arguments);
 

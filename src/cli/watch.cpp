@@ -80,6 +80,7 @@ int watch(const GradeArguments& arguments) {
   if (!fs::is_regular_file(file)) fail(ErrorKind::usage, "--watch {}: no such file", file.string());
   const Problem& problem = problem_of(arguments, file);
   Deck deck = find_deck(arguments.deck);
+  require_runner(deck);
   deck.sampling.seconds_per_shape = kSecondsPerShape;
   deck.sampling.min_samples = std::min(deck.sampling.min_samples, 10);
   GradeOptions options;

@@ -5,11 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <map>
-
-#include <kbh/numbers.hpp>
 
 #include "base/dtype.hpp"
 #include "base/files.hpp"
@@ -19,6 +16,7 @@
 #include "problem/problem_list.hpp"
 #include "problem/registry.hpp"
 #include "problems/golden.hpp"
+#include "problems/parity.hpp"
 
 namespace kbh {
 namespace {
@@ -94,21 +92,6 @@ TEST_P(EveryProblem, CasesKillMutantsAndSpareTheHonest) {
 
 // ---- golden data
 
-double value_of(const TensorSpec& spec, const std::string& bytes, std::size_t i) {
-  const ConstTensorView view(&spec, reinterpret_cast<const std::byte*>(bytes.data()));
-  switch (spec.dtype) {
-    case DType::f32:
-      return static_cast<double>(view.as<float>()[i]);
-    case DType::bf16:
-      return static_cast<double>(from_bf16(view.as<std::uint16_t>()[i]));
-    case DType::i64:
-      return static_cast<double>(view.as<std::int64_t>()[i]);
-    default:
-      ADD_FAILURE() << "no golden output has this dtype";
-      return 0;
-  }
-}
-
 /// Golden state and inputs are given in the problem's order; upstream's dummy state is no tensor of ours.
 Tensors golden_tensors(const Problem& problem, const golden::GoldenCase& c, bool outputs) {
   Tensors tensors;
@@ -130,22 +113,6 @@ Tensors golden_tensors(const Problem& problem, const golden::GoldenCase& c, bool
   return tensors;
 }
 
-/// Largest |d| / bound of parity; `own` gives our value of element i.
-template <typename Own>
-double parity_ratio(const Parity& parity, const TensorSpec& spec, const std::string& golden, const Own& own) {
-  const auto count = static_cast<std::size_t>(spec.elements());
-  double squares = 0;
-  for (std::size_t i = 0; i < count; ++i) squares += own(i) * own(i);
-  const double rms = std::sqrt(squares / static_cast<double>(count));
-  double worst = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double error = std::abs(value_of(spec, golden, i) - own(i));
-    if (error == 0) continue;
-    worst = std::max(worst, error / (parity.relative * std::abs(own(i)) + parity.rms * rms + parity.absolute));
-  }
-  return worst;
-}
-
 TEST_P(EveryProblem, AgreesWithThePublicReference) {
   int seen = 0;
   for (const golden::GoldenCase& c : golden::cases()) {
@@ -153,20 +120,20 @@ TEST_P(EveryProblem, AgreesWithThePublicReference) {
     SCOPED_TRACE(c.name);
     ++seen;
     Tensors given = golden_tensors(problem, c, false);
-    Tensors golden = golden_tensors(problem, c, true);
-    Tensors honest = golden;
+    Tensors published = golden_tensors(problem, c, true);
+    Tensors honest = published;
     for (std::string& bytes : honest.bytes) std::fill(bytes.begin(), bytes.end(), '\xab');
     const Expected expected = problem.oracle(c.shape, constant(given.views()));
     problem.honest(c.shape, constant(given.views()), honest.views(), {});
-    for (std::size_t o = 0; o < golden.specs.size(); ++o) {
-      const auto mine = [&](std::size_t i) { return value_of(golden.specs[o], honest.bytes[o], i); };
+    for (std::size_t o = 0; o < published.specs.size(); ++o) {
+      const auto mine = [&](std::size_t i) { return golden::value_of(published.specs[o], honest.bytes[o], i); };
       // reference.hpp rounds its output, as the public one does: twice the distance, less what both share.
-      Parity twice = problem.parity;
-      twice.relative *= 2;
-      EXPECT_LE(parity_ratio(twice, golden.specs[o], golden.bytes[o], mine), 1) << "reference.hpp, output " << o;
+      EXPECT_LE(golden::parity_ratio(golden::twice(problem.parity), published.specs[o], published.bytes[o], mine), 1)
+          << "reference.hpp, output " << o;
       if (expected.outputs[o].empty()) continue;
       const auto oracle = [&](std::size_t i) { return expected.outputs[o][i]; };
-      EXPECT_LE(parity_ratio(problem.parity, golden.specs[o], golden.bytes[o], oracle), 1) << "oracle, output " << o;
+      EXPECT_LE(golden::parity_ratio(problem.parity, published.specs[o], published.bytes[o], oracle), 1)
+          << "oracle, output " << o;
     }
   }
   EXPECT_EQ(seen, problem.id == "08_lightning_attention" ? 0 : 2);
