@@ -87,8 +87,8 @@ Comparison compare(const Shape& shape, const Case& of, std::span<const ConstTens
     if (of.bounds.frobenius == 0) bounds.frobenius = 0;
     rule.words = fmt::format("at most {:.3g} |x_m| |w_n| s_n / sqrt(K) + {:.3g} |ref| for an element: bf16 output, {}",
                              bounds.a, bounds.r,
-                             one_sign ? "data of one sign, three times what Hopper's fast fp8 accumulation errs by"
-                                      : "twice what Hopper's fast fp8 accumulation errs by");
+                             one_sign ? "data of one sign, three times what a fast fp8 accumulator errs by"
+                                      : "room for a fast fp8 accumulator");
   }
   Comparison comparison = compare_output(outputs[0], expected.outputs[0], bounds, rule);
   if (one_sign)
