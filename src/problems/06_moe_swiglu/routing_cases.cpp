@@ -86,10 +86,10 @@ struct Property {
 void donate(const Inputs& in, const Property& property) {
   const Sizes& size = in.size;
   const std::int64_t receiver = property.receiver % size.experts;
-  std::int64_t donor = property.donor % size.experts;
-  if (donor == receiver) donor = (donor + 1) % size.experts;
+  const std::int64_t wanted = property.donor % size.experts;
+  const std::int64_t donor = wanted == receiver ? (wanted + 1) % size.experts : wanted;
   in.route(donated(size.rows(), size.experts, receiver, donor, property.delta));
-  const std::int64_t prefix = std::max<std::int64_t>({64, (65536 + size.width - 1) / size.width, property.prefix_rows});
+  const auto prefix = std::max<std::int64_t>({64, (65536 + size.width - 1) / size.width, property.prefix_rows});
   in.draw(PrefixNormalBf16{static_cast<std::uint64_t>(std::min(prefix, size.rows() / 2) * size.width), kHiddenScale,
                            kHiddenScale * property.suffix_scale});
 }
