@@ -210,7 +210,7 @@ inline void one_wrong(const Call& c) {
     w2 += w * w;
   }
   const double value = static_cast<double>(from_bf16(c.out[place]));
-  const double tolerance = 0.012 * std::sqrt(x2 * w2 / static_cast<double>(c.k)) + std::abs(value) / 128;
+  const double tolerance = 0.016 * std::sqrt(x2 * w2 / static_cast<double>(c.k)) + std::abs(value) / 128;
   c.out[place] = to_bf16(static_cast<float>(value + 4 * tolerance));
 }
 

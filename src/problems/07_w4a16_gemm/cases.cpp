@@ -14,14 +14,18 @@ using Names = std::vector<std::string>;
 // over each of its rows. What may be honest: weights rounded to bf16 or exact, fp16 operands, scale and zero point
 // applied to sums over a group; fp32 sums; one rounding of the output.
 //   r: one rounding to bf16 moves a value by 2^-8 of itself at most; twice that.
-//   a: weights rounded to bf16 err by 0.425 * 2^-8 of themselves (root mean square over mantissas), independently, so
-//      their sum by 0.00166 |x_i| |w_j| / sqrt(K); the largest of 10^6 Gaussian errors is five times that less what r
-//      covers: 0.004 to 0.006 measured, twice that.
+//   a: weights rounded to bf16 err by 0.425 * 2^-8 = 0.00166 of themselves (root mean square over mantissas), their
+//      sum by as much of |x_i| |w_j| / sqrt(K). A column that lives on one group has only 16 different weights, whose
+//      errors depend on the mantissa of one scale: up to 0.00254. The largest of 10^8 Gaussian errors is 6 deviations,
+//      0.015. Measured, what r leaves over: 0.008 in 3 * 10^5 nominal elements, 0.0094 where one group counts.
 //   Frobenius: sqrt(2) * 0.00166 = 0.0023 for rounded weights and output (measured 0.0022), twice that. A row of a
-//      narrow matrix is a small sample, where the sixteen errors of a row of 16 reach 1.6 times the mean: a third more.
+//      narrow matrix is a small sample (64 columns: 0.0034 measured), so a row has a third more.
 // A split of K whose partial sums are rounded to bf16 is not declared precision: it errs by 0.0035 (4 parts) to 0.0055
 // (16 parts) and is left to the exact cases.
-constexpr Bounds kBounds{.a = 0.012, .r = 0x1p-7, .frobenius = 0.0045, .group = 0.006};
+constexpr Bounds kBounds{.a = 0.016, .r = 0x1p-7, .frobenius = 0.0045, .group = 0.006};
+// Where few terms or columns make up a norm, the norm of the output says little about its error: x may happen to cancel
+// in just these (measured: honest Frobenius errors up to 0.038 on a narrow matrix). The scale of each element holds.
+constexpr Bounds kElements{.a = 0.016, .r = 0x1p-7};
 constexpr Bounds kExact{.exact = true};
 
 // The public ones: 0.10 on bf16 outputs, and what its two stress cases relax it to.
@@ -174,6 +178,11 @@ Case as_upstream(UpstreamTolerance tolerance, Case c) {
   return c;
 }
 
+Case by_element(Case c) {
+  c.bounds = kElements;
+  return c;
+}
+
 Case exact(Case c) {
   c.bounds = kExact;
   return c;
@@ -226,7 +235,7 @@ std::vector<Case> activation_cases() {
              }),
              {"last_k_dropped", "int8_activations", "activations_clamped"}),
       where(several_groups, single("one_group_of_x", "x is 0 but for one group of each row: zeros taken for padding",
-                                   quantised_normal, one_group, {"padding_guessed", "one_wrong", "group_off_by_one"})),
+                                   quantised_normal, one_group, {"padding_guessed", "one_wrong"})),
   };
 }
 
@@ -234,21 +243,22 @@ std::vector<Case> weight_cases() {
   const FillInputs normal = each(NormalBf16{1});
   using Place = LiveGroupBf16::Place;
   return {
-      single("spread_scales", "scales in 2^-12..2^4, random per group and column: fixed ranges, groups skipped",
-             spread_scales, normal,
-             {"zeros", "one_wrong", "zero_point_ignored", "zero_points_clamped", "scales_in_fixed_point",
-              "quiet_groups_skipped"}),
-      single("all_scales", "scales over the whole domain, 2^-14..2^12: fixed ranges", any_scales, normal,
-             {"zeros", "one_wrong", "scales_in_fixed_point"}),
-      single("highest_levels", "every level 15, every zero point 0: one sign, sums over x cancel", highest_levels,
-             normal, {"highest_level_clamped", "zero_point_off_by_one", "one_wrong"}),
+      by_element(single("spread_scales",
+                        "scales in 2^-12..2^4, random per group and column: fixed ranges, groups skipped",
+                        spread_scales, normal,
+                        {"zeros", "one_wrong", "zero_point_ignored", "zero_points_clamped", "scales_in_fixed_point",
+                         "quiet_groups_skipped"})),
+      by_element(single("all_scales", "scales over the whole domain, 2^-14..2^12: fixed ranges", any_scales, normal,
+                        {"zeros", "one_wrong", "scales_in_fixed_point"})),
+      by_element(single("highest_levels", "every level 15, every zero point 0: weights of one sign", highest_levels,
+                        each(LeaningBf16{}), {"highest_level_clamped", "zero_point_off_by_one", "one_wrong"})),
       single("extremes", "levels 0 and 15, zero points 0 and 15: the ends of both ranges", extremes, normal,
              {"zero_points_clamped", "highest_level_clamped", "zero_point_off_by_one", "one_wrong"}),
       single("near_zero_point", "levels within 1 of zero points of 11 to 14: whoever rounds before subtracting",
              near_zero_points, normal, {"folded_multiply_add", "zero_point_off_by_one", "one_wrong"}),
       where(several_tiles,
-            single("mixed_columns", "column tiles of very different scale: tiles skipped, one range for all",
-                   mixed_columns, normal, {"quiet_columns_skipped", "scales_in_8_bits", "one_wrong"})),
+            by_element(single("mixed_columns", "column tiles of very different scale: tiles skipped, one range for all",
+                              mixed_columns, normal, {"quiet_columns_skipped", "scales_in_8_bits", "one_wrong"}))),
       where(several_groups, single("live_first", "all but the first group of each column are 2^-24 as large",
                                    live_group<Place::first>, normal, {"one_wrong", "zero_point_ignored"})),
       where(several_groups,
@@ -257,8 +267,8 @@ std::vector<Case> weight_cases() {
       where(several_groups,
             single("live_anywhere", "one group of each column, anywhere, is 2^24 times as large as the others",
                    live_group<Place::anywhere>, normal, {"group_off_by_one", "zero_point_ignored", "fp16_output"})),
-      single("beyond_fp16", "x times 64, scales up to 2^9: outputs beyond the largest fp16", large_scales,
-             each(NormalBf16{64}), {"fp16_output", "fp16_accumulation", "scales_in_fixed_point"}),
+      by_element(single("beyond_fp16", "x times 64, scales up to 2^9: outputs beyond the largest fp16", large_scales,
+                        each(NormalBf16{64}), {"fp16_output", "fp16_accumulation", "scales_in_fixed_point"})),
       // x, q, z and s are small integers: every partial sum is an integer below 2^24, exact for rounded weights, fp16
       // operands and deferred scales alike.
       exact(single("exact_ternary", "x in -1, 0, 1, scales 1 and 2: the answer has one bit pattern", one_or_two,

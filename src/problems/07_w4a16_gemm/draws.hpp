@@ -28,6 +28,13 @@ struct PositiveBf16 {
   }
 };
 
+/// Normal about 1/4: a sum over many does not cancel.
+struct LeaningBf16 {
+  KBH_HOST_DEVICE std::uint16_t operator()(Words w, std::uint64_t) const {
+    return to_bf16(philox::add(philox::normal(w.v[0]), 0.25f));
+  }
+};
+
 /// Normal with one amplitude for the first elements and another for the rest.
 struct PrefixBf16 {
   std::uint64_t length;

@@ -176,7 +176,7 @@ Comparison compare(const Shape& shape, const Case& of, std::span<const ConstTens
                         {.scale = expected.scales[0],
                          .group_size = Sizes(shape).n,
                          .group_of = {},
-                         .words = "0.012 |x_i| |w_j| / sqrt(K) + 2^-7 |ref|: weights rounded to bf16, fp32 sums, one "
+                         .words = "0.016 |x_i| |w_j| / sqrt(K) + 2^-7 |ref|: weights rounded to bf16, fp32 sums, one "
                                   "rounding to bf16"});
 }
 

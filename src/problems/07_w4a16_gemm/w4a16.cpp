@@ -68,7 +68,7 @@ std::vector<Shape> neighbours(const Shape& listed) {
       shape_of(size.m + 1, n, size.k),           shape_of(size.m - 1, n, size.k),
       shape_of(size.m, n + kColumnUnit, size.k), shape_of(size.m, n - kColumnUnit, size.k + kGroup),
       shape_of(size.m, n, size.k - kGroup),      shape_of(size.m == 1 ? 7 : 1, n, size.k),
-      shape_of(size.m, kColumnUnit, kGroup),
+      shape_of(size.m, 3 * kColumnUnit, kGroup),
   };
   std::vector<Shape> shapes;
   for (const Shape& shape : wanted) {
