@@ -134,9 +134,9 @@ struct BetaAtEnds {
   }
 };
 
-/// A vector of random signs that all keys of a chunk share, and a normal one of each key's own: any two have a cosine of
-/// about K * shared^2. (A normal shared vector would have a norm of its own in every chunk, and a cosine beyond what the
-/// domain says in some.)
+/// A vector of random signs that all keys of a chunk share, and a normal one of each key's own: any two have a cosine
+/// of about K * shared^2. (A normal shared vector would have a norm of its own in every chunk, and a cosine beyond what
+/// the domain says in some.)
 struct CorrelatedKey {
   Grid grid;
   float shared;

@@ -35,8 +35,12 @@ struct Sizes {
 
 inline std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// The tensors of a call, in the problem's order.
-enum Tensor : std::size_t { kQ, kK, kV, kG, kBeta };
+/// Where the inputs stand among the tensors of a call.
+inline constexpr std::size_t kQ = 0;
+inline constexpr std::size_t kK = 1;
+inline constexpr std::size_t kV = 2;
+inline constexpr std::size_t kG = 3;
+inline constexpr std::size_t kBeta = 4;
 
 /// outputs[0]: o, (B, T, H, V).
 Expected oracle(const Shape& shape, std::span<const ConstTensorView> tensors);
