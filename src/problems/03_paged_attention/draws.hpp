@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kbh/numbers.hpp>
@@ -22,12 +23,12 @@ namespace kbh::paged_attention {
 
 /// One draw: its key, its sizes, its tensors.
 struct Data {
-  const DrawKey& key;
+  DrawKey key;
   Sizes size;
   MutableInputs in;
 
-  Data(const DrawKey& draw, std::span<const TensorView> tensors)
-      : key(draw), size(draw.shape), in(mutable_inputs_of(tensors)) {}
+  Data(DrawKey draw, std::span<const TensorView> tensors)
+      : key(std::move(draw)), size(key.shape), in(mutable_inputs_of(tensors)) {}
 
   [[nodiscard]] std::uint64_t stream(std::string_view name) const { return key.stream(name); }
   [[nodiscard]] Random random(std::string_view name) const { return Random(stream(name)); }
@@ -51,7 +52,7 @@ struct Data {
 
 /// Normal values times `scale`; the first `front` elements times `front_scale` instead.
 struct NormalBf16 {
-  float scale;
+  float scale = 1;
   std::uint64_t front = 0;
   float front_scale = 1;
 
