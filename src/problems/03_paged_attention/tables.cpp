@@ -49,11 +49,11 @@ void ragged_lengths(const Data& data) {
 }
 
 void edge_lengths(const Data& data) {
-  const std::int64_t L = data.size.seq_len;
+  const std::int64_t longest = data.size.seq_len;
   const std::int64_t page = data.size.page_size;
-  std::vector<std::int64_t> edges = {L, L - 1,    L - page + 1, L - page, L - page - 1,
-                                     1, page - 1, page,         page + 1, 2 * page + 1};
-  std::erase_if(edges, [&](std::int64_t length) { return length < 1 || length > L; });
+  std::vector<std::int64_t> edges = {longest,  longest - 1, longest - page + 1, longest - page, longest - page - 1, 1,
+                                     page - 1, page,        page + 1,           2 * page + 1};
+  std::erase_if(edges, [&](std::int64_t length) { return length < 1 || length > longest; });
   Random random = data.random("seq_lens");
   shuffle(std::span(edges), random);
   // 1 is always among them, so one is found; the longest of the unfinished ones would make every draw alike.
@@ -61,7 +61,7 @@ void edge_lengths(const Data& data) {
   std::iter_swap(edges.begin(), first);
   for (std::int64_t b = 0; b < data.size.batch; ++b) {
     const bool known = b < static_cast<std::int64_t>(edges.size());
-    set_length(data, b, known ? edges[index(b)] : random.between(1, L));
+    set_length(data, b, known ? edges[index(b)] : random.between(1, longest));
   }
 }
 
