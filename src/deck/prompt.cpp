@@ -9,7 +9,7 @@
 
 namespace kbh {
 namespace embedded {
-extern const std::string_view deck_lanes_md;
+extern const std::string_view deck_lanes_md;  // NOLINT(readability-identifier-naming): after its file
 }
 namespace {
 

@@ -40,8 +40,8 @@ struct Tensors {
   Tensors& operator=(const Tensors&) = delete;
 
   [[nodiscard]] std::vector<ConstTensorView> given() const { return {inputs.begin(), inputs.end()}; }
-  [[nodiscard]] std::span<std::uint16_t> bf16(Input i) const { return inputs[i].as<std::uint16_t>(); }
-  [[nodiscard]] std::span<float> fp32(Input i) const { return inputs[i].as<float>(); }
+  [[nodiscard]] std::span<std::uint16_t> bf16(std::size_t i) const { return inputs[i].as<std::uint16_t>(); }
+  [[nodiscard]] std::span<float> fp32(std::size_t i) const { return inputs[i].as<float>(); }
   [[nodiscard]] std::span<float> s_next() const { return outputs[kSNext].as<float>(); }
   [[nodiscard]] std::span<std::uint16_t> o() const { return outputs[kO].as<std::uint16_t>(); }
 
@@ -159,7 +159,7 @@ TEST(Lightning, ReadingTheFadedMemoryAndTheTokenApartGivesTheSame) {
   const Expected e = t.expected();
   for (std::int64_t m = 0; m < 6; ++m) {
     double dot = 0;
-    const auto at = [&](Input i, std::int64_t c) {
+    const auto at = [&](std::size_t i, std::int64_t c) {
       return static_cast<double>(from_bf16(t.bf16(i)[index(m * kD + c)]));
     };
     for (std::int64_t i = 0; i < kD; ++i) dot += at(kQ, i) * at(kK, i);

@@ -183,7 +183,7 @@ void next_token(const Data& data, int step, const Expected& former) {
 
 void change_some(const Data& data, int step) {
   Random random = data.random(fmt::format("change/{}", step));
-  const auto chosen = [step](int input) { return step == 1 || step - 2 == input; };
+  const auto chosen = [step](std::size_t input) { return step == 1 || static_cast<std::size_t>(step) == input + 2; };
   if (chosen(kQ)) change_bf16(data.q, random);
   if (chosen(kK)) change_bf16(data.k, random);
   if (chosen(kV)) change_bf16(data.v, random);

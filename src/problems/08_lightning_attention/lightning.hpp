@@ -30,8 +30,13 @@ struct Sizes {
 inline std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Position of each tensor in the problem's order of inputs, and of outputs.
-enum Input : std::uint8_t { kQ, kK, kV, kS, kDecay };
-enum Output : std::uint8_t { kSNext, kO };
+inline constexpr std::size_t kQ = 0;
+inline constexpr std::size_t kK = 1;
+inline constexpr std::size_t kV = 2;
+inline constexpr std::size_t kS = 3;
+inline constexpr std::size_t kDecay = 4;
+inline constexpr std::size_t kSNext = 0;
+inline constexpr std::size_t kO = 1;
 
 /// Element errors allowed of s_next, as a multiple of its scale |decay * s| + |k * v| (see oracle). Two fp32 roundings
 /// cost at most 2 * 2^-24 of that, k * v being exact in fp32; the factor 2 makes room for a kernel that rounds once
