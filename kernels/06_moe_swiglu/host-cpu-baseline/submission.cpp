@@ -1,5 +1,5 @@
-// Mixture-of-experts up-projection with SwiGLU, the plain way: four rows of one expert at a time walk through its weights,
-// and the compiler vectorises over the columns. Threads take equal shares of all rows.
+// Mixture-of-experts up-projection with SwiGLU, the plain way: four rows of one expert at a time walk through its
+// weights, and the compiler vectorises over the columns. Threads take equal shares of all rows.
 //
 // state    W_gate, W_up    bf16 (E, H, I)
 // inputs   hidden          bf16 (rows, H), in the order of the experts
@@ -10,9 +10,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <kbh/numbers.hpp>
 #include <thread>
 #include <vector>
+
+#include <kbh/numbers.hpp>
 
 namespace {
 
