@@ -1,3 +1,4 @@
+// kbh: -O1
 // Segments of fifteen chunks in parallel, each warmed up over the fifteen before: only a memory that hardly fades
 // tells.
 #define KBH_MUTANT history_16

@@ -1,3 +1,4 @@
+// kbh: -O1
 // Segments of seven chunks in parallel, each warmed up over the seven before. Nominal decay hides the rest entirely.
 #define KBH_MUTANT history_8
 #include "wrong.hpp"

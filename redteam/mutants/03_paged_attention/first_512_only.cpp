@@ -1,3 +1,4 @@
+// kbh: -O1
 // The first 512 tokens: right for short sequences.
 #define KBH_MUTANT first_512_only
 #include "wrong.hpp"

@@ -1,3 +1,4 @@
+// kbh: -O1
 // A window of the last 512 tokens: right for short sequences.
 #define KBH_MUTANT last_512_only
 #include "wrong.hpp"
