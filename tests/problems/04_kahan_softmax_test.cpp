@@ -163,7 +163,7 @@ TEST(Softmax, AnErrorInOracleOrReferenceIsSeenByTheOther) {
   Expected e = t.expected();
   t.answer(problem().honest);
   EXPECT_TRUE(t.judge(problem().nominal(), e).pass);
-  // The reference adds a row without its last column; the oracle has one element wrong.
+  // One element of the oracle is wrong; then the reference leaves out a column.
   const std::size_t least = static_cast<std::size_t>(std::min_element(t.y.begin(), t.y.end()) - t.y.begin());
   e.outputs[0][least] *= 1 + 3e-5;
   EXPECT_FALSE(t.judge(problem().nominal(), e).pass);
@@ -196,7 +196,7 @@ TEST(Softmax, ShuffledIsAPermutation) {
     std::vector<bool> seen(n);
     const philox::Words words = philox::words(77, n);
     for (std::uint32_t i = 0; i < n; ++i) {
-      const std::uint32_t at = shuffled(i, n, words);
+      const std::uint32_t at = shuffled(i, make_rows(0, n), words);
       ASSERT_LT(at, n);
       ASSERT_FALSE(seen[at]) << n << " " << i;
       seen[at] = true;

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -51,6 +51,16 @@ inline void end_stream() {
 #endif
 }
 
+inline Floats larger(Floats a, Floats b) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(0xffff, a, b);  // g++ 12 warns of _mm512_max_ps's own undefined operand
+#elif defined(__AVX__)
+  return _mm256_max_ps(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+
 /// The last elements of a segment, filled up with logits that count nothing.
 inline Floats load_tail(const float* from, int64_t count) {
   float padded[kLanes];
@@ -60,40 +70,41 @@ inline Floats load_tail(const float* from, int64_t count) {
 
 inline constexpr float kTermScale = 0x1p32f;
 
-/// e^t * 2^32 for t <= 0, within 1 ulp; exactly 2^32 for t = 0, below 2^-117 for all t < -104. Scaled, so that no term
-/// is a denormal number.
+/// e^t * 2^32 for t <= 0, within 1 ulp and 2^-24 |t|; exactly 2^32 for t = 0, below 2^-117 for all t < -104. Scaled, so
+/// that no term is a denormal number.
 inline Floats scaled_exponential(Floats t) {
-  t = t < -104.0f ? Floats{} - 104.0f : t;
-  // t = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits.
-  constexpr float kRounder = 12582912.0f;
+  t = larger(t, Floats{} - 104.0f);
+  // t = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits;
+  // the 32 more are the scale. One fused step for r is enough: fp32's ln 2 errs by 2e-9, and t itself by more.
+  constexpr float kRounder = 12582912.0f + 32.0f;
   const Floats shifted = t * 1.44269504f + kRounder;
-  const Floats n = shifted - kRounder;
-  Floats r = t - n * 0x1.62e4p-1f;  // exact: 13 bits times 8
-  r -= n * 1.42860677e-6f;
-  // (e^r - 1 - r) / r^2, interpolated at Chebyshev points: relative error of e^r below 1.1e-8
-  Floats q = Floats{} + 0.00139262504f;
-  q = q * r + 0.00836323295f;
-  q = q * r + 0.0416665524f;
-  q = q * r + 0.166665763f;
-  q = q * r + 0.5f;
-  const Floats power = (q * (r * r) + r) + 1.0f;
-  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(power) + (reinterpret_cast<Ints>(shifted) << 23) + (32 << 23));
+  const Floats r = t - (shifted - kRounder) * 0.693147181f;
+  // e^r = 1 + r + r^2 q(r), q interpolated at Chebyshev points: relative error below 1.1e-8
+  Floats power = r * 0.00139262504f + 0.00836323295f;
+  power = power * r + 0.0416665524f;
+  power = power * r + 0.166665763f;
+  power = power * r + 0.5f;
+  power = power * r + 1.0f;
+  power = power * r + 1.0f;
+  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(power) + (reinterpret_cast<Ints>(shifted) << 23));
 }
 
-/// Sums in as many lanes, each with what its additions rounded away (Knuth's TwoSum).
+/// Sums in as many lanes, each with what its additions rounded away. Every lane starts at the largest term there is, so
+/// that no term is larger than the sum it joins: then three operations find the rounding exactly (Dekker's FastTwoSum),
+/// where Knuth's TwoSum takes five.
 struct CompensatedSum {
-  Floats high{}, low{};
+  Floats high = Floats{} + kTermScale;
+  Floats low{};
 
   void add(Floats term) {
     const Floats sum = high + term;
-    const Floats part = sum - high;
-    low += (high - (sum - part)) + (term - part);
+    low += term - (sum - high);
     high = sum;
   }
   [[nodiscard]] double total() const {
     double sum = 0;
     for (int64_t lane = 0; lane < kLanes; ++lane)
-      sum += static_cast<double>(high[lane]) + static_cast<double>(low[lane]);
+      sum += (static_cast<double>(high[lane]) - double{kTermScale}) + static_cast<double>(low[lane]);
     return sum;
   }
 };
@@ -107,7 +118,7 @@ struct Part {
 inline float largest_of(const float* x, int64_t n) {
   Floats most[4];
   for (Floats& m : most) m = Floats{} + kMinusInfinity;
-  const auto take = [](Floats& m, Floats v) { m = v > m ? v : m; };
+  const auto take = [](Floats& m, Floats v) { m = larger(m, v); };
   int64_t i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes)
     for (int64_t k = 0; k < 4; ++k) take(most[k], load(x + i + k * kLanes));
@@ -121,38 +132,37 @@ inline float largest_of(const float* x, int64_t n) {
   return m;
 }
 
-/// Fills e[0..n) with e^(x - m) * 2^32. `e` has room for whole vectors. Prefetches n floats from `next`: the memory
-/// works while the processor computes.
-inline Part terms_of(const float* x, int64_t n, float* e, const float* next) {
+/// Prefetches n floats from `next`: the memory works while the processor computes.
+inline Part part_of(const float* x, int64_t n, const float* next) {
   const float largest = largest_of(x, n);
   const Floats m = Floats{} + (largest == kMinusInfinity ? 0.0f : largest);  // all masked: e^-inf, not e^(inf - inf)
   CompensatedSum sums[2];
   int64_t i = 0;
   const auto step = [&](CompensatedSum& sum, int64_t at) {
     __builtin_prefetch(next + at);
-    const Floats term = scaled_exponential(load(x + at) - m);
-    store(e + at, term);
-    sum.add(term);
+    sum.add(scaled_exponential(load(x + at) - m));
   };
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
     step(sums[0], i);
     step(sums[1], i + kLanes);
   }
   for (; i + kLanes <= n; i += kLanes) step(sums[0], i);
-  if (i < n) {
-    const Floats term = scaled_exponential(load_tail(x + i, n - i) - m);
-    store(e + i, term);
-    sums[1].add(term);
-  }
+  if (i < n) sums[1].add(scaled_exponential(load_tail(x + i, n - i) - m));
   return {largest, sums[0].total() + sums[1].total()};
 }
 
-/// y = e * factor * inverse, streamed. Two factors, because their product may be denormal where the outputs are not.
-inline void write_scaled(const float* e, int64_t n, float factor, float inverse, float* y) {
-  int64_t i = 0;
-  for (; i < n && reinterpret_cast<uintptr_t>(y + i) % kBytes != 0; ++i) y[i] = e[i] * factor * inverse;
-  for (; i + kLanes <= n; i += kLanes) stream(y + i, load(e + i) * factor * inverse);
-  for (; i < n; ++i) y[i] = e[i] * factor * inverse;
+/// y = e^(x - m) * 2^32 * inverse, streamed.
+inline void write_outputs(const float* x, int64_t n, float m, float inverse, float* y) {
+  const auto outputs = [=](Floats logits) { return scaled_exponential(logits - m) * inverse; };
+  const auto write_few = [=](int64_t first, int64_t count) {
+    const Floats few = outputs(load_tail(x + first, count));
+    for (int64_t i = 0; i < count; ++i) y[first + i] = few[i];
+  };
+  const auto floats_off = static_cast<int64_t>(reinterpret_cast<uintptr_t>(y) % kBytes / sizeof(float));
+  int64_t i = std::min(n, (kLanes - floats_off) % kLanes);  // up to the first aligned vector
+  write_few(0, i);
+  for (; i + kLanes <= n; i += kLanes) stream(y + i, outputs(load(x + i)));
+  write_few(i, n - i);
 }
 
 }  // namespace softmax

@@ -50,7 +50,7 @@ struct Data {
   Data(const DrawKey& draw, std::span<const TensorView> tensors)
       : key(draw), size(draw.shape), x(tensors[0].as<float>()) {}
 
-  [[nodiscard]] Rows rows() const { return {key.stream("x/rows"), static_cast<std::uint32_t>(size.vocab)}; }
+  [[nodiscard]] Rows rows() const { return make_rows(key.stream("x/rows"), vocab()); }
   /// A few numbers of the whole draw.
   [[nodiscard]] Random random() const { return Random(key.stream("x/draw")); }
   [[nodiscard]] std::uint32_t vocab() const { return static_cast<std::uint32_t>(size.vocab); }

@@ -19,6 +19,7 @@ struct Place {
 struct Rows {
   std::uint64_t stream;
   std::uint32_t vocab;
+  std::uint32_t bits;  // the least number of them, 1 or more, that counts to vocab
 
   /// The problem's domain ends at 2^28 elements, so 32-bit division does.
   [[nodiscard]] KBH_HOST_DEVICE Place place(std::uint64_t i) const {
@@ -33,20 +34,24 @@ struct Rows {
   }
 };
 
-/// Where `column` goes in a random order of 0 .. n-1 (n <= 2^22) that `key` chooses: rounds of xorshift and odd
-/// multiplication permute the numbers below a power of two; those that land at n or above walk on until they are back.
-KBH_HOST_DEVICE std::uint32_t shuffled(std::uint32_t column, std::uint32_t n, const philox::Words& key) {
+inline Rows make_rows(std::uint64_t stream, std::uint32_t vocab) {
   std::uint32_t bits = 1;
-  while ((1u << bits) < n) ++bits;
-  const std::uint32_t mask = (1u << bits) - 1;
-  const std::uint32_t half = (bits + 1) / 2;
+  while ((1u << bits) < vocab) ++bits;
+  return {stream, vocab, bits};
+}
+
+/// Where `column` goes in a random order of the columns that `key` chooses: rounds of odd multiplication and xorshift
+/// permute the numbers of so many bits; those that land behind the last column walk on until they are back.
+KBH_HOST_DEVICE std::uint32_t shuffled(std::uint32_t column, const Rows& rows, const philox::Words& key) {
+  const std::uint32_t mask = (1u << rows.bits) - 1;
+  const std::uint32_t half = (rows.bits + 1) / 2;
   std::uint32_t v = column;
   do {
     for (int round = 0; round < 4; ++round) {
       v = (v * (key.v[round] | 1u) + (key.v[(round + 1) & 3] >> 9)) & mask;
       v ^= v >> half;
     }
-  } while (v >= n);
+  } while (v >= rows.vocab);
   return v;
 }
 
@@ -72,7 +77,7 @@ struct Spiked {
 
   KBH_HOST_DEVICE float operator()(const philox::Words& w, std::uint64_t i) const {
     const Place at = rows.place(i);
-    const bool spike = shuffled(at.column, rows.vocab, rows.words(at.row)) < spikes;
+    const bool spike = shuffled(at.column, rows, rows.words(at.row)) < spikes;
     return spike ? height : philox::mul(scale, philox::normal(w.v[0]));
   }
 };
@@ -230,7 +235,7 @@ struct MaskedBut {
 
   KBH_HOST_DEVICE float operator()(const philox::Words& w, std::uint64_t i) const {
     const Place at = rows.place(i);
-    const bool masked = shuffled(at.column, rows.vocab, rows.words(at.row)) >= kept;
+    const bool masked = shuffled(at.column, rows, rows.words(at.row)) >= kept;
     return masked ? minus_infinity() : philox::mul(4, philox::normal(w.v[0]));
   }
 };
@@ -251,7 +256,7 @@ struct PowerOfTwoSum {
   KBH_HOST_DEVICE float operator()(const philox::Words&, std::uint64_t i) const {
     const Place at = rows.place(i);
     const std::uint32_t kind = (at.row + first_kind) & 3u;
-    const std::uint32_t position = shuffled(at.column, rows.vocab, rows.words(at.row));
+    const std::uint32_t position = shuffled(at.column, rows, rows.words(at.row));
     const float unshifted = position < ones ? 0.0f : position == ones ? balance[kind] : small[kind];
     const float part = philox::sub(philox::mul(2, philox::uniform(rows.words(at.row, 0).v[0])), 1);
     return philox::add(unshifted, philox::mul(shift, part));
