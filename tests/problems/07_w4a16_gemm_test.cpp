@@ -76,16 +76,17 @@ TEST(W4a16Oracle, ReadsLevelsScalesAndZeroPointsWhereTheTextSays) {
   for (const std::int64_t k : {0, 1, 127, 128, 201, 255}) {
     Tensors t(shape(2, 48, 256));
     for (std::int64_t i = 0; i < std::ssize(t.scales()); ++i) {
-      t.scales()[index(i)] = to_bf16(static_cast<float>(1 + i % 48 + 64 * (i / 48)));
+      const std::int64_t group = i / 48;
+      t.scales()[index(i)] = to_bf16(static_cast<float>(1 + i % 48 + 64 * group));
       t.zeros()[index(i)] = to_bf16(static_cast<float>(i % 3));
     }
     t.set_level(k, 37, 13);
     t.x()[index(t.size.k + k)] = to_bf16(-2);
     const Expected expected = t.expected();
     for (std::int64_t j = 0; j < 48; ++j) {
-      const auto group = static_cast<double>(k / 128);
-      const double scale = static_cast<double>(1 + j) + 64 * group;
-      const double zero = static_cast<double>((j + 48 * (k / 128)) % 3);
+      const std::int64_t group = k / 128;
+      const auto scale = static_cast<double>(1 + j + 64 * group);
+      const auto zero = static_cast<double>((j + 48 * group) % 3);
       EXPECT_EQ(expected.outputs[0][index(j)], 0);
       EXPECT_EQ(expected.outputs[0][index(48 + j)], -2 * ((j == 37 ? 13 : 0) - zero) * scale) << k << " " << j;
     }
@@ -103,8 +104,8 @@ TEST(W4a16Oracle, IsTheSumOfProductsWithItsScale) {
         double x2 = 0;
         double w2 = 0;
         for (std::int64_t k = 0; k < t.size.k; ++k) {
-          const double x = static_cast<double>(t.activation(i, k));
-          const double w = static_cast<double>((t.level(k, j) - t.zero(k, j)) * t.scale(k, j));
+          const auto x = static_cast<double>(t.activation(i, k));
+          const auto w = static_cast<double>((t.level(k, j) - t.zero(k, j)) * t.scale(k, j));
           sum += x * w;
           x2 += x * x;
           w2 += w * w;

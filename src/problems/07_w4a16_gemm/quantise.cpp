@@ -17,7 +17,7 @@ constexpr std::int64_t kStrip = kColumnUnit;  // columns that are quantised toge
 /// One group of kStrip columns. The pointers are those of its first element.
 struct Strip {
   std::uint64_t stream;
-  std::uint64_t first_element;  // of the stream (draws.hpp)
+  std::uint32_t first_element;  // of the stream (draws.hpp); N * K <= 2^29
   std::int64_t columns;         // N
   std::uint8_t* levels;
   std::uint16_t* scales;
@@ -27,11 +27,16 @@ struct Strip {
 KBH_EVERY_WIDTH void quantise(const Strip& s) {
   float weights[kGroup][kStrip];
   for (std::int64_t quad = 0; quad < kGroup / 4; ++quad) {
-    const std::uint64_t first = s.first_element + static_cast<std::uint64_t>(quad * s.columns);
+    // 32-bit counters and words apart from their use: else the generator does not vectorise, and a draw
+    // takes twice as long.
+    const std::uint32_t first = s.first_element + static_cast<std::uint32_t>(quad * s.columns);
+    std::uint32_t words[4][kStrip];
     for (std::uint32_t j = 0; j < kStrip; ++j) {
-      const Words w = philox::words(s.stream, first + j);
-      for (std::int64_t i = 0; i < 4; ++i) weights[4 * quad + i][j] = weight_of(w.v[i]);
+      const Words w = philox::words(s.stream, first + j, 0);
+      for (std::int64_t i = 0; i < 4; ++i) words[i][j] = w.v[i];
     }
+    for (std::int64_t i = 0; i < 4; ++i)
+      for (std::int64_t j = 0; j < kStrip; ++j) weights[4 * quad + i][j] = weight_of(words[i][j]);
   }
   float low[kStrip];
   float high[kStrip];
@@ -70,7 +75,7 @@ void quantised_normal(const State& state) {
       const std::int64_t group = i / strips;
       const std::int64_t column = i % strips * kStrip;
       quantise({.stream = stream,
-                .first_element = static_cast<std::uint64_t>(group * kGroup / 4 * size.n + column),
+                .first_element = static_cast<std::uint32_t>(group * kGroup / 4 * size.n + column),
                 .columns = size.n,
                 .levels = &state.levels[index(group * kGroup / 2 * size.n + column)],
                 .scales = &state.scales[index(group * size.n + column)],
