@@ -72,12 +72,23 @@ aliases = ["test"]
 version = 3
 summary = "s"
 domain = "d"
+precision = "p"
 tolerance = "t"
 regime = "compute"
 flops_formula = "n"
 bytes_formula = "4*n"
 dims = ["n"]
 forbidden = []
+prepared_cap = 1.5
+
+[sota]
+name = "library"
+url = "https://example.org"
+figure = "10 us"
+source = "somebody"
+
+[parity]
+relative = 0.25
 )";
 
 std::string changed(std::string_view from, std::string_view to) {
@@ -107,6 +118,12 @@ TEST(Metadata, ReadsEveryField) {
   EXPECT_EQ(problem.bytes_formula, "4*n");
   EXPECT_EQ(problem.dims, std::vector<std::string>{"n"});
   EXPECT_TRUE(problem.forbidden.empty());
+  EXPECT_EQ(problem.precision, "p");
+  EXPECT_EQ(problem.prepared_cap, 1.5);
+  EXPECT_EQ(problem.sota.name, "library");
+  EXPECT_EQ(problem.sota.source, "somebody");
+  EXPECT_EQ(problem.parity.relative, 0.25);
+  EXPECT_EQ(problem.parity.rms, 0);  // where it is absent
 }
 
 TEST(Metadata, ErrorsNameSourceFieldValueAndWhatWasExpected) {
@@ -121,6 +138,10 @@ TEST(Metadata, ErrorsNameSourceFieldValueAndWhatWasExpected) {
   EXPECT_THAT(error_of(changed("dims = [\"n\"]", "dims = [1]")), HasSubstr("expected a list of texts"));
   EXPECT_EQ(error_of(changed("domain = \"d\"\n", "")), "some/problem.toml: field domain is missing: add it");
   EXPECT_EQ(error_of(changed("summary", "sumary")), "some/problem.toml: unknown field sumary, did you mean summary?");
+  EXPECT_EQ(error_of(changed("figure = \"10 us\"\n", "")), "some/problem.toml [sota]: field figure is missing: add it");
+  EXPECT_THAT(error_of(changed("relative = 0.25", "relative = -1")),
+              HasSubstr("field relative is -1, expected a number of at least 0"));
+  EXPECT_THAT(error_of(changed("relative", "realtive")), HasSubstr("did you mean relative?"));
   EXPECT_THAT(error_of("id = "), HasSubstr("some/problem.toml: line 1:"));
 }
 
