@@ -104,6 +104,15 @@ TEST_P(EachInstructionSet, MultiplyAddCountsItsLanes) {
   EXPECT_EQ(loops().fp32_flops_per_round, 2 * loops().fp64_flops_per_round);
 }
 
+TEST(SimdKernels, DotCountsItsLanes) {
+  const SimdKernels& loops = simd_kernels().front();
+  if (!loops.dot_bf16) GTEST_SKIP() << "no bf16 dot product on this processor";
+  EXPECT_EQ(loops.dot_bf16(0, 2), 156.0 * 16);
+  // A round adds two products of 2^-32 and 1 to every lane: lost against sums of at least 2, seen against 0.
+  const double lanes = static_cast<double>(loops.bf16_flops_per_round) / 4;
+  EXPECT_EQ(loops.dot_bf16(1 << 10, 0), lanes * (1 << 10) * 0x1p-31);
+}
+
 Ceilings sample() {
   Ceilings ceilings;
   ceilings.machine = "m";

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "device/cpu/simd_kernels.hpp"
 #include "device/cpu/topology.hpp"
 
 namespace kbh::cpu {
@@ -21,6 +22,8 @@ class Fields {
  public:
   Fields(const Json& json, std::string source, std::string prefix)
       : json_(json), source_(std::move(source)), prefix_(std::move(prefix)) {}
+
+  [[nodiscard]] bool has(const char* name) const { return json_.is_object() && json_.contains(name); }
 
   [[nodiscard]] const Json& at(const char* name) const {
     if (!json_.is_object() || !json_.contains(name))
@@ -72,6 +75,11 @@ std::vector<BandwidthPoint> points_from(const Fields& fields, const std::string&
   return points;
 }
 
+/// A file of an earlier release may lack a peak that this one measures.
+bool has_all_peaks(const Ceilings& ceilings) {
+  return !simd_kernels().front().dot_bf16 || ceilings.peak_gflops.contains("bf16");
+}
+
 fs::path cache_file() { return cache_dir() / fmt::format("ceilings-{}.json", machine_id()); }
 
 std::optional<Ceilings> read_cache(const fs::path& file, const CeilingsProgress& progress) {
@@ -79,7 +87,11 @@ std::optional<Ceilings> read_cache(const fs::path& file, const CeilingsProgress&
   try {
     const std::string source = file.string();
     Ceilings cached = ceilings_from_json(parse_document(read_text(file), kSchema, source), source);
-    if (cached.machine == machine_id()) return cached;
+    if (cached.machine == machine_id() && has_all_peaks(cached)) return cached;
+    if (cached.machine == machine_id()) {
+      progress(fmt::format("{}: has no bf16 peak yet: measuring again", source));
+      return std::nullopt;
+    }
     progress(
         fmt::format("{}: field machine is {}, expected {}: measuring again", source, cached.machine, machine_id()));
   } catch (const Error& error) {
@@ -180,6 +192,7 @@ Ceilings ceilings_from_json(const Json& json, const std::string& source) {
   ceilings.bandwidth = points_from(fields, source);
   const Fields peaks(fields.at("peak_gflops"), source, "peak_gflops.");
   for (const char* dtype : {"fp32", "fp64"}) ceilings.peak_gflops[dtype] = peaks.number(dtype);
+  if (peaks.has("bf16")) ceilings.peak_gflops["bf16"] = peaks.number("bf16");
   ceilings.call_floor_us = fields.number("call_floor_us", true);
   return ceilings;
 }

@@ -33,7 +33,8 @@ struct Ceilings {
   std::int64_t llc_bytes = 0;
   std::string measured_at;                    // ISO 8601, UTC
   std::vector<BandwidthPoint> bandwidth;      // rising working sets, 256 KiB to 256 MiB or 4x the last-level cache
-  std::map<std::string, double> peak_gflops;  // fused multiply-add, all threads: "fp32", "fp64"
+  std::map<std::string, double> peak_gflops;  // fused multiply-add, all threads: "fp32", "fp64", and
+                                              // "bf16" where the processor multiplies it
   double call_floor_us = 0;  // an empty parallel region over all processors: start and join a sleeping pool
 
   /// Best sustained bandwidth from memory (working sets from 4x the last-level cache on, else the largest): the

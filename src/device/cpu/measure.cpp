@@ -128,18 +128,19 @@ class Bench {
     return point;
   }
 
-  /// Best over the instruction sets: the widest one lowers the clock of some processors.
-  double peak_gflops(bool wide) {
+  /// Best over the instruction sets that have the loop: the widest one lowers the clock of some processors. 0 without
+  /// any.
+  double peak_gflops(SimdKernels::MultiplyAdd SimdKernels::*loop, std::int64_t SimdKernels::*flops_per_round) {
     constexpr std::int64_t kRounds = 500'000;  // of 12 operations: 2 ms at one per cycle and 3 GHz
-    const double budget = seconds_ * kArithmeticPart / 2 / static_cast<double>(simd_kernels().size());
+    const double budget = seconds_ * kArithmeticPart / 3 / static_cast<double>(simd_kernels().size());
     double best = 0;
     for (const SimdKernels& loops : simd_kernels()) {
-      const auto loop = wide ? loops.fma_fp64 : loops.fma_fp32;
-      const std::int64_t flops = wide ? loops.fp64_flops_per_round : loops.fp32_flops_per_round;
+      if (!(loops.*loop)) continue;
       const double seconds = seconds_of(budget, [&] {
-        return together([&](std::size_t) { checksum_ ^= static_cast<std::uint64_t>(loop(kRounds, 2)); });
+        return together([&](std::size_t) { checksum_ ^= static_cast<std::uint64_t>((loops.*loop)(kRounds, 2)); });
       });
-      best = std::max(best, static_cast<double>(kRounds * flops) * static_cast<double>(team_.size()) / seconds * 1e-9);
+      const auto flops = static_cast<double>(kRounds * loops.*flops_per_round);
+      best = std::max(best, flops * static_cast<double>(team_.size()) / seconds * 1e-9);
     }
     return best;
   }
@@ -329,11 +330,14 @@ Ceilings measure_ceilings(double seconds, const CeilingsProgress& progress) {
   ceilings.call_floor_us = call_floor_us(machine);
   progress(fmt::format("call floor {:.1f} us", ceilings.call_floor_us));
   Bench bench(seconds, machine);
-  for (const bool wide : {false, true}) {
-    const char* dtype = wide ? "fp64" : "fp32";
-    ceilings.peak_gflops[dtype] = bench.peak_gflops(wide);
-    progress(fmt::format("{} multiply-add {:.0f} GFLOP/s", dtype, ceilings.peak_gflops[dtype]));
-  }
+  const auto peak = [&](const char* dtype, double gflops) {
+    if (gflops == 0) return;
+    ceilings.peak_gflops[dtype] = gflops;
+    progress(fmt::format("{} multiply-add {:.0f} GFLOP/s", dtype, gflops));
+  };
+  peak("fp32", bench.peak_gflops(&SimdKernels::fma_fp32, &SimdKernels::fp32_flops_per_round));
+  peak("fp64", bench.peak_gflops(&SimdKernels::fma_fp64, &SimdKernels::fp64_flops_per_round));
+  peak("bf16", bench.peak_gflops(&SimdKernels::dot_bf16, &SimdKernels::bf16_flops_per_round));
   const std::vector<std::size_t> sizes = bench.set_sizes();
   for (const std::size_t bytes : sizes) {
     const BandwidthPoint& p = ceilings.bandwidth.emplace_back(bench.bandwidth(bytes, sizes.size()));

@@ -59,13 +59,40 @@ KBH_INLINE void stream(std::byte* to, StreamWords words) {
 #include "device/cpu/simd_kernels.inl"
 }  // namespace avx512
 #pragma GCC pop_options
+
+// Every bf16 product of a matrix multiplication can go through this instruction, at twice the rate of fp32's.
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bf16")
+namespace avx512_bf16 {
+constexpr int kChains = 12;
+constexpr std::int64_t kFlopsPerRound = kChains * 16 * 4;  // 16 lanes, two products and two sums in each
+
+KBH_KERNEL double dot(std::int64_t rounds, double start) {
+  __m512 sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(static_cast<float>((i + 1) * start));
+  const auto small = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x2f802f80));  // pairs of 2^-32
+  const auto one = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f803f80));
+  for (std::int64_t round = 0; round < rounds; ++round)
+    for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbf16_ps(sums[i], small, one);
+  float total = 0;
+  for (const __m512 sum : sums) total += _mm512_reduce_add_ps(sum);
+  return static_cast<double>(total);
+}
+}  // namespace avx512_bf16
+#pragma GCC pop_options
 #endif
 
 const std::vector<SimdKernels>& simd_kernels() {
   static const std::vector<SimdKernels> supported = [] {
     std::vector<SimdKernels> found;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) found.push_back(avx512::kernels("avx512f"));
+    if (__builtin_cpu_supports("avx512f")) {
+      found.push_back(avx512::kernels("avx512f"));
+      if (__builtin_cpu_supports("avx512bf16")) {
+        found.back().dot_bf16 = avx512_bf16::dot;
+        found.back().bf16_flops_per_round = avx512_bf16::kFlopsPerRound;
+      }
+    }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.push_back(avx2::kernels("avx2+fma"));
 #endif
     found.push_back(baseline::kernels("baseline"));

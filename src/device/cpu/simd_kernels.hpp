@@ -26,6 +26,9 @@ struct SimdKernels {
   MultiplyAdd fma_fp64;
   std::int64_t fp32_flops_per_round;
   std::int64_t fp64_flops_per_round;
+  // Pairs of bf16 products summed in fp32; none where the processor has no instruction for it.
+  MultiplyAdd dot_bf16 = nullptr;
+  std::int64_t bf16_flops_per_round = 0;
 };
 
 inline constexpr std::size_t kKernelGranule = 4096;
