@@ -37,7 +37,7 @@ void compile_cache_hit(benchmark::State& state) {
   const Submission submission = baseline();
   host::build(submission, sandbox::support().level, deck.limits);
   for (auto _ : state) {
-    const host::BuildResult result = host::build(submission, sandbox::support().level, deck.limits);
+    const BuildResult result = host::build(submission, sandbox::support().level, deck.limits);
     if (!result.cached) return state.SkipWithError("not found in the cache");
   }
 }

@@ -9,6 +9,7 @@
 #include "cli/cli.hpp"
 #include "device/cpu/topology.hpp"
 #include "lane/host/builder.hpp"
+#include "lane/sealed/builder.hpp"
 #include "report/table.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -55,6 +56,14 @@ Finding compiler() {
   return {"host compiler", Status::ok, path, ""};
 }
 
+Finding nvcc() {
+  const fs::path toolkit = sealed::find_toolkit();
+  if (toolkit.empty())
+    return {"nvcc", Status::note, "not found: sealed submissions cannot be built",
+            "install the CUDA toolkit, 12.8 or later (or set CUDA_HOME to its folder)"};
+  return {"nvcc", Status::ok, (toolkit / "bin" / "nvcc").string(), ""};
+}
+
 Finding sandbox_level() {
   const sandbox::Support& s = sandbox::support();
   const Status status = s.level == sandbox::Level::full   ? Status::ok
@@ -79,22 +88,26 @@ Finding resources() {
   }
 }
 
-Finding worker() {
-  const fs::path path = executable_path().parent_path() / "kbh-worker";
-  if (::access(path.c_str(), X_OK) == 0) return {"worker", Status::ok, path.string(), ""};
-  return {"worker", Status::missing, path.string() + " is not there", "build it: make"};
+/// A program of ours that kbh starts.
+Finding beside_us(const std::string& topic) {
+  const fs::path path = executable_path().parent_path() / ("kbh-" + topic);
+  if (::access(path.c_str(), X_OK) == 0) return {topic, Status::ok, path.string(), ""};
+  return {topic, Status::missing, path.string() + " is not there", "build it: make"};
 }
 
 Finding gpu() {
   const bool driver = fs::exists("/dev/nvidiactl");
-  return {
-      "gpu", Status::note,
-      driver ? "an NVIDIA driver is loaded; this build grades on CPU decks only" : "no NVIDIA device: CPU decks only",
-      ""};
+  return {"gpu", Status::note,
+          driver
+              ? "an NVIDIA driver is loaded; this build grades on CPU decks, on others it builds and plans (--dry-run)"
+              : "no NVIDIA device: CPU decks; others build and plan (--dry-run)",
+          ""};
 }
 
 int doctor(bool json) {
-  const std::array findings = {processor(), compiler(), sandbox_level(), worker(), resources(), cache(), gpu()};
+  const std::array findings = {
+      processor(), compiler(), nvcc(), sandbox_level(), beside_us("worker"), beside_us("planner"),
+      resources(), cache(),    gpu()};
   bool able = true;
   Json list = Json::array();
   Table table{{"what", "", "finding"}, {Align::left, Align::left, Align::left}, {}};

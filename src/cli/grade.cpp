@@ -93,10 +93,11 @@ void say(Terminal& terminal, const std::string& line) {
 int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& workbench, Json* documents) {
   const Problem& problem = problem_of(arguments, path);
   const Deck deck = find_deck(arguments.deck);
-  require_runner(deck);
+  if (!arguments.dry_run) require_runner(deck);
   GradeOptions options;
   options.mode = arguments.mode;
   options.level = level_of(arguments);
+  options.dry_run = arguments.dry_run;
   if (!arguments.seed.empty()) options.seed = seed_from_hex(arguments.seed);
   const std::size_t shapes = deck.shapes_of(problem).size();
   if (arguments.shape >= 0) {
@@ -186,8 +187,11 @@ void add_grade(Cli& cli) {
   CLI::App* grade_verb = cli.verb("grade", "Build, check and time a submission; say what it is worth",
                                   "  kbh grade kernels/05_topk/host-cpu --problem 05_topk --deck cpu\n"
                                   "  kbh grade my.cpp -p topk --json > grade.json\n"
-                                  "  kbh grade a b c -p 05 --deck cpu-tiny      # one process, three grades");
+                                  "  kbh grade a b c -p 05 --deck cpu-tiny      # one process, three grades\n"
+                                  "  kbh grade kernel.cu -p 05 --deck h200 --dry-run   # no GPU needed");
   add_common(grade_verb, grade_arguments);
+  grade_verb->add_flag("--dry-run", grade_arguments.dry_run,
+                       "build, plan and inspect only; needs nothing of the deck's device");
   cli.on(grade_verb, [] { return grade_all(grade_arguments); });
 
   CLI::App* check_verb =

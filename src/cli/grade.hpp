@@ -19,6 +19,7 @@ struct GradeArguments {
   std::string seed;
   std::string sandbox;
   bool no_sandbox = false;
+  bool dry_run = false;
   bool json = false;
   bool quiet = false;
   int shape = -1;

@@ -3,6 +3,8 @@
 #include <sstream>
 
 #include "grade/stages.hpp"
+#include "lane/host/builder.hpp"
+#include "lane/sealed/builder.hpp"
 
 namespace kbh {
 namespace {
@@ -19,9 +21,12 @@ std::vector<std::string> first_lines(const std::string& text, std::size_t count)
 
 }  // namespace
 
-StageResult<host::BuildResult> build_stage(const GradeContext& context, const Submission& submission) {
-  StageResult<host::BuildResult> result;
-  result.report = host::build(submission, context.options.level, context.deck.limits);
+StageResult<BuildResult> build_stage(const GradeContext& context, const Submission& submission) {
+  StageResult<BuildResult> result;
+  const sandbox::Level level = context.options.level;
+  result.report = submission.lane == Lane::sealed
+                      ? sealed::build(submission, context.deck.arch, level, context.deck.limits)
+                      : host::build(submission, level, context.deck.limits);
   if (context.save) context.save("build.log", fmt::format("$ {}\n{}", result.report.command, result.report.log));
   if (result.report.ok) return result;
   Finding finding;

@@ -32,9 +32,29 @@ Json to_json(const Submission& submission) {
           {"files", files}};
 }
 
-Json to_json(const host::BuildResult& build) {
+Json to_json(const BuildResult& build) {
   return {{"ok", build.ok},           {"cached", build.cached},   {"compiler", build.compiler},
           {"command", build.command}, {"seconds", build.seconds}, {"artifact_sha256", build.artifact_sha256}};
+}
+
+/// The whole of it is plan.json of the record.
+Json to_json(const PlanReport& report) {
+  Json kernels = Json::array();
+  for (const CubinKernel& k : report.cubin.kernels)
+    kernels.push_back({{"name", k.name},
+                       {"parameters", k.parameters.size()},
+                       {"static_shared", k.static_shared},
+                       {"instructions", k.text.size() / 16}});
+  Json shapes = Json::array();
+  for (const PlannedShape& s : report.shapes) {
+    if (!s.listed) continue;
+    Json launches = Json::array();
+    for (const sealed::PlanStep& step : s.plan.steps)
+      if (!step.zero)
+        launches.push_back({{"kernel", step.launch.kernel}, {"grid", step.launch.grid}, {"block", step.launch.block}});
+    shapes.push_back({{"shape", to_json(s.shape)}, {"launches", launches}});
+  }
+  return {{"kernels", kernels}, {"writable_globals", report.cubin.writable_bytes}, {"shapes", shapes}};
 }
 
 Json to_json(const Evidence& evidence) {
@@ -160,6 +180,7 @@ Json to_json(const Grade& grade, const Problem& problem, const Deck& deck) {
             {"build", to_json(grade.build)}};
   if (grade.finding) json["finding"] = to_json(*grade.finding);
   if (!grade.seed_hex.empty()) json["seed"] = {{"hex", grade.seed_hex}, {"given", grade.seed_given}};
+  if (grade.plan) json["plan"] = to_json(*grade.plan);
   if (grade.evidence) json["evidence"] = to_json(*grade.evidence);
   if (grade.check) json["check"] = to_json(*grade.check);
   if (grade.timing) json["timing"] = to_json(*grade.timing);

@@ -32,6 +32,8 @@ std::string_view name_of(Stage stage) {
       return "admit";
     case Stage::build:
       return "build";
+    case Stage::plan:
+      return "plan";
     case Stage::inspect:
       return "inspect";
     case Stage::check:

@@ -43,7 +43,11 @@ class Pipeline {
 
   Grade run() && {
     admit();
-    if (!build() || !inspect()) return std::move(grade_);
+    if (!build() || !plan() || !inspect()) return std::move(grade_);
+    if (context_.options.dry_run) {
+      grade_.verdict = Verdict::not_graded;
+      return std::move(grade_);
+    }
     // Only now: nothing of the submission can have been chosen to fit it.
     seed_ = context_.options.seed.empty() ? seed_from_system() : context_.options.seed;
     grade_.seed_given = !context_.options.seed.empty();
@@ -80,6 +84,15 @@ class Pipeline {
     return stage(Stage::build, [&] {
       auto result = build_stage(context_, grade_.submission);
       grade_.build = std::move(result.report);
+      return result.finding;
+    });
+  }
+
+  bool plan() {
+    if (grade_.submission.lane != Lane::sealed) return true;
+    return stage(Stage::plan, [&] {
+      auto result = plan_stage(context_, grade_.build);
+      grade_.plan = std::move(result.report);
       return result.finding;
     });
   }
@@ -181,7 +194,7 @@ Grade grade(const GradeContext& context, Submission submission, Workbench& workb
 }
 
 int exit_code(const Grade& grade) {
-  if (grade.verdict == Verdict::pass) return 0;
+  if (grade.verdict == Verdict::pass || grade.verdict == Verdict::not_graded) return 0;
   return grade.verdict == Verdict::infra ? 4 : 1;
 }
 

@@ -17,11 +17,14 @@ struct StageResult {
 };
 
 /// build.cpp: sandboxed compiler.
-StageResult<host::BuildResult> build_stage(const GradeContext& context, const Submission& submission);
+StageResult<BuildResult> build_stage(const GradeContext& context, const Submission& submission);
+
+/// plan.cpp: the sealed lane's launches for every shape, checked against tensors, cubin and limits.
+StageResult<PlanReport> plan_stage(const GradeContext& context, const BuildResult& build);
 
 /// inspect.cpp: symbols and labels, without loading anything.
 StageResult<Evidence> inspect_stage(const GradeContext& context, const Submission& submission,
-                                    const host::BuildResult& build);
+                                    const BuildResult& build);
 
 /// check.cpp: every shape x case x seed, and neighbours of the listed shapes.
 StageResult<CheckReport> check_stage(const GradeContext& context, const Seed& seed, Session& session);

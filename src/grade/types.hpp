@@ -14,8 +14,10 @@
 #include "base/statistics.hpp"
 #include "deck/deck.hpp"
 #include "device/cpu/ceilings.hpp"
+#include "inspect/cubin.hpp"
 #include "inspect/tripwires.hpp"
-#include "lane/host/builder.hpp"
+#include "lane/compile.hpp"
+#include "lane/sealed/plan.hpp"
 #include "lane/submission.hpp"
 #include "problem/problem.hpp"
 #include "sandbox/sandbox.hpp"
@@ -25,7 +27,7 @@ namespace kbh {
 enum class Verdict { pass, incorrect, build_failed, rejected, crashed, timed_out, suspect, infra, not_graded };
 std::string_view name_of(Verdict verdict);
 
-enum class Stage { admit, build, inspect, check, time, audit, score, record };
+enum class Stage { admit, build, plan, inspect, check, time, audit, score, record };
 std::string_view name_of(Stage stage);
 
 /// Why a grade ended where it did.
@@ -35,6 +37,19 @@ struct Finding {
   std::string what;                  // one sentence
   std::vector<std::string> details;  // evidence: worst element, compiler's words, limit ...
   std::string next;                  // what to do
+};
+
+/// A sealed submission's launches for one shape.
+struct PlannedShape {
+  Shape shape;
+  bool listed = true;  // false: a neighbour of a listed shape
+  sealed::Plan plan;
+};
+
+struct PlanReport {
+  std::string cubin_bytes;  // `cubin` points into it
+  Cubin cubin;
+  std::vector<PlannedShape> shapes;
 };
 
 struct Evidence {
@@ -122,6 +137,7 @@ enum class Mode { grade, check, bench };
 struct GradeOptions {
   Mode mode = Mode::grade;
   sandbox::Level level = sandbox::Level::full;
+  bool dry_run = false;  // build, plan and inspect only: what a machine without the deck's device can do
   std::optional<Lane> lane;
   Seed seed;                         // empty: drawn after the build
   std::optional<std::size_t> shape;  // only this one (not a grade)
@@ -137,7 +153,8 @@ struct Grade {
   sandbox::Level level = sandbox::Level::full;
   std::string seed_hex;
   bool seed_given = false;
-  host::BuildResult build;
+  BuildResult build;
+  std::optional<PlanReport> plan;  // sealed lane
   std::optional<Evidence> evidence;
   std::optional<CheckReport> check;
   std::optional<TimingReport> timing;

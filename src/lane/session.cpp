@@ -22,6 +22,7 @@
 #include "base/statistics.hpp"
 #include "lane/poison.hpp"
 #include "lane/protocol.hpp"
+#include "lane/staging.hpp"
 
 namespace kbh {
 namespace {
@@ -119,31 +120,6 @@ char run_state_of(pid_t pid, const std::string& task) {
   return behind_name == std::string::npos || behind_name + 2 >= stat.size() ? '\0' : stat[behind_name + 2];
 }
 
-/// A folder that another uid can read: the worker, its private libraries and the artifact are copied here, since their
-/// own homes may be closed to it.
-class Staging {
- public:
-  explicit Staging(const fs::path& artifact) {
-    fs::permissions(folder_.path(), fs::perms(0755));
-    const fs::path home = executable_path().parent_path();
-    copy(home / "kbh-worker", "kbh-worker", 0755);
-    for (const auto& entry : fs::directory_iterator(home))
-      if (entry.path().filename().string().starts_with("lib") && entry.path().string().find(".so") != std::string::npos)
-        copy(entry.path(), entry.path().filename(), 0755);
-    copy(artifact, "submission.so", 0755);
-  }
-  [[nodiscard]] const fs::path& path() const { return folder_.path(); }
-
- private:
-  void copy(const fs::path& from, const fs::path& name, int mode) {
-    std::error_code error;
-    fs::copy_file(from, folder_.path() / name, fs::copy_options::overwrite_existing, error);
-    if (error) fail(ErrorKind::machine, "cannot copy {} for the sandbox: {}", from.string(), error.message());
-    fs::permissions(folder_.path() / name, fs::perms(mode));
-  }
-  TempDir folder_{"kbh-worker"};
-};
-
 }  // namespace
 
 struct Session::Impl {
@@ -175,7 +151,7 @@ struct Session::Impl {
   std::vector<std::vector<std::uint64_t>> addresses;  // in the worker: states, then slots. A claim, for messages only
 
   explicit Impl(const SessionSpec& s)
-      : spec(s), staging(s.artifact), log(static_cast<std::size_t>(s.limits.log_kib) << 10) {}
+      : spec(s), staging("kbh-worker", s.artifact), log(static_cast<std::size_t>(s.limits.log_kib) << 10) {}
 
   ~Impl() {
     child.kill_and_reap();

@@ -1,5 +1,6 @@
 #include "report/table.hpp"
 
+#include <cxxabi.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -41,8 +42,20 @@ class Painter {
 };
 
 const char* colour_of(Verdict verdict) {
-  if (verdict == Verdict::pass) return kGreen;
+  if (verdict == Verdict::pass || verdict == Verdict::not_graded) return kGreen;
   return verdict == Verdict::suspect || verdict == Verdict::infra ? kYellow : kRed;
+}
+
+/// "slice<64>" from a mangled name; the name itself where it is no mangled one.
+std::string readable_kernel(const std::string& mangled) {
+  int status = 0;
+  char* const demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  std::string text = status == 0 && demangled ? demangled : mangled;
+  std::free(demangled);  // NOLINT(cppcoreguidelines-no-malloc): it is malloc's
+  const std::size_t anonymous = text.find("(anonymous namespace)::");
+  if (anonymous != std::string::npos) text.erase(anonymous, 23);
+  if (text.starts_with("void ")) text.erase(0, 5);
+  return text.substr(0, text.find('('));
 }
 
 /// How the check of one shape went: "pass", "3 of 41 wrong", "not checked".
@@ -83,6 +96,29 @@ Table shape_table(const Grade& grade, const Problem& problem, const Deck& deck) 
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+/// The launches that a sealed submission planned, one line each.
+std::string plan_text(const PlanReport& report) {
+  const auto extent = [](const std::array<std::int64_t, 3>& e) {
+    return fmt::format("({}, {}, {})", e[0], e[1], e[2]);
+  };
+  Table table{{"shape", "launch", "grid", "block", "cluster", "shared"},
+              {Align::left, Align::left, Align::left, Align::left, Align::left, Align::right},
+              {}};
+  for (const PlannedShape& s : report.shapes) {
+    if (!s.listed) continue;
+    std::string shape = s.shape.text();
+    for (const sealed::PlanStep& step : s.plan.steps) {
+      if (step.zero) continue;
+      const sealed::PlanLaunch& l = step.launch;
+      const std::string phase = step.phase == sealed::Phase::prepare ? "prepare " : "";
+      table.rows.push_back({shape, phase + printable(readable_kernel(l.kernel)), extent(l.grid), extent(l.block),
+                            l.cluster[0] > 0 ? extent(l.cluster) : "-", fmt::format("{}", l.shared)});
+      shape.clear();
+    }
+  }
+  return table.rows.empty() ? "" : table.text() + "\n";
 }
 
 std::string notes_of(const Grade& grade) {
@@ -143,6 +179,7 @@ std::string grade_text(const Grade& grade, const Problem& problem, const Deck& d
   const Painter paint(colour);
   std::string text = paint(
       kBold, fmt::format("{} on deck {}: {}\n\n", problem.id, deck.name, printable(grade.submission.origin.string())));
+  if (grade.plan && !grade.check) text += plan_text(*grade.plan);
   if (grade.check || grade.score) text += shape_table(grade, problem, deck).text() + "\n";
   if (grade.score)
     text += fmt::format("geomean: upstream_fraction {:.3f}  roofline_fraction {:.3f}  attainable_fraction {:.3f}\n",

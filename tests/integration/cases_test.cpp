@@ -51,11 +51,11 @@ Expectation read_expectation(const std::string& source) {
   return e;
 }
 
-std::vector<std::string> case_names() {
+std::vector<std::string> case_names(const std::vector<std::string>& kinds) {
   std::vector<std::string> names;
-  for (const char* kind : {"bad", "honest"})
+  for (const std::string& kind : kinds)
     for (const fs::path& file : list_files(fs::path(KBH_SOURCE_DIR) / "tests/cases" / kind))
-      names.push_back(std::string(kind) + "/" + file.stem().string());
+      names.push_back(kind + "/" + file.stem().string());
   return names;
 }
 
@@ -77,6 +77,37 @@ class SubmissionCase : public ::testing::TestWithParam<std::string> {
 
   TempDir work_{"kbh-case"};
 };
+
+bool has_nvcc() {
+  static const bool found = [] {
+    for (const Json& finding : Json::parse(kbh({"doctor", "--json"}).out).at("findings"))
+      if (finding.at("topic") == "nvcc") return finding.at("status") == "ok";
+    return false;
+  }();
+  return found;
+}
+
+/// A sealed submission, as far as a machine without a GPU can take it.
+class PlanCase : public SubmissionCase {};
+
+TEST_P(PlanCase, EndsAsItSays) {
+  if (!has_nvcc()) GTEST_SKIP() << "no nvcc here";
+  const std::string file = std::string(KBH_SOURCE_DIR) + "/tests/cases/" + GetParam() + ".cu";
+  const Expectation e = read_expectation(read_text(file));
+  const CommandResult result = kbh(
+      {"grade", file, "--problem", "05_topk", "--deck", "h200", "--dry-run", "--store", store().string(), "--json"});
+  SCOPED_TRACE(result.err + result.out.substr(0, 2000));
+  const Json grade = Json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(grade.is_object());
+  EXPECT_EQ(result.exit_code, e.verdicts == std::vector<std::string>{"not_graded"} ? 0 : 1);
+  EXPECT_EQ(std::vector<std::string>{grade.at("verdict")}, e.verdicts);
+  if (!grade.contains("finding")) {
+    EXPECT_TRUE(fs::exists(fs::path(store()) / grade.at("id").get<std::string>() / "plan.json"));
+    return;
+  }
+  EXPECT_EQ(grade.at("finding").at("stage"), e.stage);
+  for (const std::string& text : e.says) EXPECT_THAT(grade.at("finding").dump(), HasSubstr(text));
+}
 
 TEST_P(SubmissionCase, EndsAsItSays) {
   const bool honest = GetParam().starts_with("honest/");
@@ -115,11 +146,14 @@ TEST_P(SubmissionCase, EndsAsItSays) {
   for (const std::string& text : e.says) EXPECT_THAT(said, HasSubstr(text));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, SubmissionCase, ::testing::ValuesIn(case_names()), [](const auto& test) {
+std::string test_name(const ::testing::TestParamInfo<std::string>& test) {
   std::string name = test.param;
   std::replace(name.begin(), name.end(), '/', '_');
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, SubmissionCase, ::testing::ValuesIn(case_names({"bad", "honest"})), test_name);
+INSTANTIATE_TEST_SUITE_P(Cases, PlanCase, ::testing::ValuesIn(case_names({"plans"})), test_name);
 
 }  // namespace
 }  // namespace kbh::test
