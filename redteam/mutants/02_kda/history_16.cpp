@@ -1,4 +1,4 @@
-// kbh: -O1
+// kbh: -O3
 // expect deck: cpu
 // Segments of fifteen chunks in parallel, each warmed up over the fifteen before: only a memory that hardly fades
 // tells.
