@@ -74,9 +74,13 @@ KBH_KERNEL double dot(std::int64_t rounds, double start) {
   const auto one = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f803f80));
   for (std::int64_t round = 0; round < rounds; ++round)
     for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbf16_ps(sums[i], small, one);
-  float total = 0;
-  for (const __m512 sum : sums) total += _mm512_reduce_add_ps(sum);
-  return static_cast<double>(total);
+  double total = 0;  // lane by lane: g++ 12 warns about its own header's reductions
+  for (const __m512 sum : sums) {
+    float lanes[16];
+    _mm512_storeu_ps(lanes, sum);
+    for (const float lane : lanes) total += static_cast<double>(lane);
+  }
+  return total;
 }
 }  // namespace avx512_bf16
 #pragma GCC pop_options
