@@ -1,6 +1,5 @@
 /* What passes between a sealed submission's plan function and the planner: plain C, so that it has one layout whatever
- */
-/* compiles either side. Submissions include <kbh/sealed.h>, which hides it. */
+   compiles either side. Submissions include <kbh/sealed.h>, which hides it. */
 #ifndef KBH_SEALED_ABI_H
 #define KBH_SEALED_ABI_H
 
