@@ -80,7 +80,8 @@ class SubmissionCase : public ::testing::TestWithParam<std::string> {
 
 bool has_nvcc() {
   static const bool found = [] {
-    for (const Json& finding : Json::parse(kbh({"doctor", "--json"}).out).at("findings"))
+    const Json doctor = Json::parse(kbh({"doctor", "--json"}).out);
+    for (const Json& finding : doctor.at("findings"))
       if (finding.at("topic") == "nvcc") return finding.at("status") == "ok";
     return false;
   }();

@@ -122,7 +122,7 @@ Ceilings sample() {
   ceilings.llc_bytes = 1 << 20;
   ceilings.measured_at = "2026-01-01T00:00:00Z";
   ceilings.bandwidth = {{1 << 20, 100, 90, 110, 10}, {4 << 20, 50, 40, 60, 20}, {16 << 20, 30, 25, 35, 40}};
-  ceilings.peak_gflops = {{"fp32", 200}, {"fp64", 100}};
+  ceilings.peak_gflops = {{"bf16", 400}, {"fp32", 200}, {"fp64", 100}};
   ceilings.call_floor_us = 7.5;
   return ceilings;
 }
