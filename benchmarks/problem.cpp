@@ -102,7 +102,8 @@ void compare(benchmark::State& state) {
   const std::vector<ConstTensorView> outputs{tensors.outputs.begin(), tensors.outputs.end()};
   const kbh::Expected expected = problem.oracle(kShape, given);
   for (auto _ : state) {
-    if (!problem.compare(kShape, problem.nominal(), given, expected, outputs).pass) return state.SkipWithError("the right answer failed");
+    if (!problem.compare(kShape, problem.nominal(), given, expected, outputs).pass)
+      return state.SkipWithError("the right answer failed");
   }
   state.SetBytesProcessed(state.iterations() * tensors.given_bytes());
 }

@@ -70,7 +70,8 @@ void print_result(const Grade& result) {
   }
   for (const ShapeScore& s : result.score->shapes)
     fmt::print("{}  {}  {:.1f} us ({:.1f} .. {:.1f})  {:.2f} GB/s  attainable {:.3f}  (not a grade)\n", clock_time(),
-               s.shape.text(), s.time_us, s.machine_interval_us.low, s.machine_interval_us.high, s.gbs, s.attainable_fraction);
+               s.shape.text(), s.time_us, s.machine_interval_us.low, s.machine_interval_us.high, s.gbs,
+               s.attainable_fraction);
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ class MemoryProbe {
   MemoryProbe(const MemoryProbe&) = delete;
   MemoryProbe& operator=(const MemoryProbe&) = delete;
 
-  /// What the slowest processor's part took, in microseconds. (They begin together; one that had to wait for its turn on
-  /// a busy machine is not counted as slow memory.)
+  /// What the slowest processor's part took, in microseconds. (They begin together; one that had to wait for its turn
+  /// on a busy machine is not counted as slow memory.)
   double read_us();
   [[nodiscard]] std::int64_t bytes() const;
 
