@@ -121,7 +121,10 @@ class Validator {
         continue;
       }
       std::uint64_t& sum = b.kind == BufferKind::prepared ? prepared : scratch;
-      if (b.bytes == 0 || b.bytes > limits_.scratch_bytes || (sum += b.bytes) > limits_.scratch_bytes)
+      // Neither term is above the limit when they are added.
+      const bool fits = b.bytes > 0 && b.bytes <= limits_.scratch_bytes;
+      sum += fits ? b.bytes : 0;
+      if (!fits || sum > limits_.scratch_bytes)
         refuse("{} of {} bytes: all together are at most {}", name_of(b.kind), b.bytes, limits_.scratch_bytes);
     }
     const double cap = problem_.prepared_cap * static_cast<double>(state);

@@ -20,10 +20,8 @@
 #include "lane/sealed/plan.hpp"
 #include "sandbox/sandbox.hpp"
 
+namespace kbh::sealed {
 namespace {
-
-using namespace kbh;
-using namespace kbh::sealed;
 
 std::map<const void*, std::string>& kernel_names() {
   static std::map<const void*, std::string> names;
@@ -147,9 +145,10 @@ void add_plan(PlanFunction function, const Json& shape, Json& plans) {
 }  // namespace
 
 // ---- the CUDA runtime as far as nvcc's host code needs it
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming,*-avoid-non-const-global-variables)
 #define KBH_RUNTIME extern "C" __attribute__((visibility("default")))
 
-KBH_RUNTIME void** __cudaRegisterFatBinary(void*) {  // NOLINT(bugprone-reserved-identifier)
+KBH_RUNTIME void** __cudaRegisterFatBinary(void*) {
   static void* handle = nullptr;
   return &handle;
 }
@@ -166,9 +165,12 @@ KBH_RUNTIME int __cudaPopCallConfiguration(...) { no_device("a launch with <<< >
 KBH_RUNTIME int __cudaLaunchKernel(...) { no_device("a call of a kernel"); }
 KBH_RUNTIME int __cudaGetKernel(...) { no_device("a call of a kernel"); }
 KBH_RUNTIME int cudaLaunchKernel(...) { no_device("cudaLaunchKernel"); }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming,*-avoid-non-const-global-variables)
 
-/// Started by kbh only: kbh-planner LEVEL OBJECT OUTPUT SHAPES, shapes as a list of [[name, value], ...].
-int main(int argc, char** argv) {
+namespace {
+
+/// kbh-planner LEVEL OBJECT OUTPUT SHAPES, shapes as a list of [[name, value], ...]. Started by kbh only.
+int serve(int argc, char** argv) {
   const auto level = argc == 5 ? sandbox::level_from(argv[1]) : std::nullopt;
   if (!level) {
     std::fprintf(stderr, "kbh-planner is started by kbh; it is no command of its own\n");
@@ -191,3 +193,8 @@ int main(int argc, char** argv) {
   for (const Json& shape : shapes) add_plan(function, shape, plans);
   write_and_end(plans);
 }
+
+}  // namespace
+}  // namespace kbh::sealed
+
+int main(int argc, char** argv) { return kbh::sealed::serve(argc, argv); }

@@ -35,9 +35,9 @@ double value_at(const ConstTensorView& view, std::size_t i) {
 /// The oracle's value rounded once to the output's dtype. A double goes to bf16 by way of a float that keeps what
 /// decides (round to odd), so that it is rounded once.
 double rounded(double value, DType dtype) {
-  float narrow = static_cast<float>(value);
+  auto narrow = static_cast<float>(value);
   if (dtype == DType::f32 || !std::isfinite(narrow)) return static_cast<double>(narrow);
-  if (const double back = static_cast<double>(narrow); back != value) {
+  if (const auto back = static_cast<double>(narrow); back != value) {
     if (std::abs(back) > std::abs(value)) narrow = std::nextafter(narrow, 0.0f);
     narrow = float_of_bits(bits_of(narrow) | 1u);
   }

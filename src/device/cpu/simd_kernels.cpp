@@ -69,7 +69,8 @@ constexpr std::int64_t kFlopsPerRound = kChains * 16 * 4;  // 16 lanes, two prod
 
 KBH_KERNEL double dot(std::int64_t rounds, double start) {
   __m512 sums[kChains];
-  for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(static_cast<float>((i + 1) * start));
+  int chain = 0;
+  for (__m512& sum : sums) sum = _mm512_set1_ps(static_cast<float>(++chain * start));
   const auto small = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x2f802f80));  // pairs of 2^-32
   const auto one = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f803f80));
   for (std::int64_t round = 0; round < rounds; ++round)

@@ -26,7 +26,7 @@ struct Group {
 
 /// scores[h] = the dot product of row h of q (heads, head_dim) and a key. Products are exact, sums are fp64.
 KBH_EVERY_WIDTH void dot_key(Group group, const double* q, const std::uint16_t* key, double* scores) {
-  double wide[kMaxHeadDim];
+  double wide[kMaxHeadDim] = {};
   for (std::int64_t d = 0; d < group.head_dim; ++d) wide[d] = static_cast<double>(from_bf16(key[d]));
   for (std::int64_t h = 0; h < group.heads; ++h) {
     double lanes[kLanes] = {};

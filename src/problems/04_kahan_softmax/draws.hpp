@@ -122,7 +122,7 @@ struct MixedColumns {
 
 /// Normal, and every row shifted by a constant of its own between low and high; every other row, even or odd by
 /// `parity`, by the negative of one.
-struct Shifted {
+struct Shifted {  // NOLINT(cppcoreguidelines-pro-type-member-init): an aggregate
   Rows rows;
   float scale;
   float low;
