@@ -74,7 +74,7 @@ KBH_KERNEL double dot(std::int64_t rounds, double start) {
   const auto small = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x2f802f80));  // pairs of 2^-32
   const auto one = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f803f80));
   for (std::int64_t round = 0; round < rounds; ++round)
-    for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbf16_ps(sums[i], small, one);
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, small, one);
   double total = 0;  // lane by lane: g++ 12 warns about its own header's reductions
   for (const __m512 sum : sums) {
     float lanes[16];

@@ -16,6 +16,8 @@ namespace kbh::reference {
 
 /// q, k, v: bf16 (B, H, 128). s: fp32 (B, H, 128, 128). decay: fp32 (H). Writes s_next, fp32 (B, H, 128, 128), and o,
 /// bf16 (B, H, 128); the query is not scaled. Sums are fp32 in rising order of the rows; o is rounded once.
+// B, H and D are the names of the field.
+// NOLINTBEGIN(readability-identifier-naming)
 inline void lightning_attention_step(std::int64_t B, std::int64_t H, const std::uint16_t* q, const std::uint16_t* k,
                                      const std::uint16_t* v, const float* s, const float* decay, float* s_next,
                                      std::uint16_t* o) {
@@ -37,5 +39,6 @@ inline void lightning_attention_step(std::int64_t B, std::int64_t H, const std::
     }
   }
 }
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace kbh::reference
