@@ -2,13 +2,7 @@
 
 #include <algorithm>
 
-// One body, compiled for three vector widths and chosen at load time. The bits are equal: every operation is correctly
-// rounded and none is fused (-ffp-contract=off). Sanitizers do not get along with the load-time choice.
-#if defined(__x86_64__) && !defined(KBH_SANITIZED)
-#define KBH_EVERY_WIDTH __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define KBH_EVERY_WIDTH
-#endif
+#include "base/every_width.hpp"
 
 namespace kbh {
 namespace {

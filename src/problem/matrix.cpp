@@ -3,14 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/every_width.hpp"
 #include "base/parallel.hpp"
-
-// As in draw.cpp: one body for three vector widths, chosen at load time; sanitizers do not get along with the choice.
-#if defined(__x86_64__) && !defined(KBH_SANITIZED)
-#define KBH_EVERY_WIDTH __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define KBH_EVERY_WIDTH
-#endif
 
 namespace kbh {
 namespace {

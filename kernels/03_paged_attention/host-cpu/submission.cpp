@@ -14,9 +14,9 @@
 #include <memory>
 #include <vector>
 
+#include <kbh/crew.hpp>
 #include <kbh/numbers.hpp>
 
-#include "crew.hpp"
 #include "tile.hpp"
 
 namespace {
@@ -181,7 +181,7 @@ class PagedAttention {
   Call call_{};
   Pages pages_;
   std::vector<Member> members_;
-  paged::Crew crew_;  // last: its threads are gone before the rest is
+  kbh::host::Crew crew_;  // last: its threads are gone before the rest is
 };
 
 }  // namespace

@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "crew.hpp"
+#include <kbh/crew.hpp>
+
 #include "simd.hpp"
 
 namespace {
@@ -104,7 +105,7 @@ class Softmax {
   Phase phase_ = Phase::done;
   std::vector<Part> parts_;
   alignas(64) std::atomic<int64_t> next_{0};
-  softmax::Crew crew_;  // last: its threads are gone before the rest is
+  kbh::host::Crew crew_;  // last: its threads are gone before the rest is
 };
 
 }  // namespace

@@ -11,7 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "crew.hpp"
+#include <kbh/crew.hpp>
+
 #include "selector.hpp"
 
 namespace {
@@ -144,7 +145,7 @@ class TopK {
   Segments segments_;
   std::vector<std::unique_ptr<Member>> members_;
   Selector merger_;
-  topk::Crew crew_;  // last: its threads are gone before the rest is
+  kbh::host::Crew crew_;  // last: its threads are gone before the rest is
 };
 
 }  // namespace

@@ -15,8 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include <kbh/crew.hpp>
+
 #include "block.hpp"
-#include "crew.hpp"
 
 namespace {
 
@@ -159,7 +160,7 @@ class Gemm {
   std::vector<uint16_t> padded_;
   std::vector<float> group_sums_;
   alignas(64) std::atomic<int64_t> next_{0};
-  Crew crew_;  // last: its threads are gone before the rest is
+  kbh::host::Crew crew_;  // last: its threads are gone before the rest is
 };
 
 }  // namespace

@@ -11,7 +11,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "crew.hpp"
+#include <kbh/crew.hpp>
+
 #include "step.hpp"
 
 namespace {
@@ -62,7 +63,7 @@ class LightningAttention {
 
   Call call_{};
   alignas(64) std::atomic<int64_t> next_{0};
-  lightning::Crew crew_;  // last: its threads are gone before the rest is
+  kbh::host::Crew crew_;  // last: its threads are gone before the rest is
 };
 
 }  // namespace

@@ -1,11 +1,10 @@
 #include "problems/01_fp8_gemm/fp8_gemm.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <string_view>
 
+#include "problem/domain.hpp"
 #include "problem/metadata.hpp"
 #include "problems/01_fp8_gemm/reference.hpp"
 
@@ -42,11 +41,6 @@ Work work(const Shape& shape) {
           .upstream_flops = flops,
           .upstream_bytes = upstream_bytes,
           .flops_dtype = DType::e4m3};
-}
-
-std::optional<std::string> outside_range(std::string_view name, std::int64_t value, std::int64_t most) {
-  if (value >= 1 && value <= most) return std::nullopt;
-  return fmt::format("{} is {}, expected 1 to {}", name, value, most);
 }
 
 std::optional<std::string> outside_domain(const Shape& shape) {

@@ -11,16 +11,9 @@
 
 #include <kbh/numbers.hpp>
 
+#include "base/every_width.hpp"
 #include "base/parallel.hpp"
 #include "problems/02_kda/kda.hpp"
-
-// As in problem/matrix.cpp: one body for three vector widths, chosen at load time; sanitizers do not get along with the
-// choice.
-#if defined(__x86_64__) && !defined(KBH_SANITIZED)
-#define KBH_EVERY_WIDTH __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define KBH_EVERY_WIDTH
-#endif
 
 namespace kbh::kda {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "problem/compare.hpp"
+#include "problem/domain.hpp"
 #include "problem/metadata.hpp"
 #include "problems/03_paged_attention/reference.hpp"
 
@@ -61,11 +62,6 @@ Work work(const Shape& shape) {
           .upstream_flops = flops,
           .upstream_bytes = cache_bytes + 4 * heads,
           .flops_dtype = DType::bf16};
-}
-
-std::optional<std::string> outside_range(std::string_view name, std::int64_t value, std::int64_t most) {
-  if (value >= 1 && value <= most) return std::nullopt;
-  return fmt::format("{} is {}, expected 1 to {}", name, value, most);
 }
 
 std::optional<std::string> outside_domain(const Shape& shape) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "problem/domain.hpp"
 #include "problem/metadata.hpp"
 
 namespace kbh {
@@ -51,11 +52,6 @@ Work work(const Shape& shape) {
           .upstream_flops = 4 * tokens * width * columns,  // leaves out the K copies that are really multiplied
           .upstream_bytes = bytes,
           .flops_dtype = DType::bf16};
-}
-
-std::optional<std::string> outside_range(std::string_view name, std::int64_t value, std::int64_t most) {
-  if (value >= 1 && value <= most) return std::nullopt;
-  return fmt::format("{} is {}, expected 1 to {}", name, value, most);
 }
 
 std::optional<std::string> outside_width(std::string_view name, std::int64_t value) {

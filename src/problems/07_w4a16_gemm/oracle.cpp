@@ -3,16 +3,10 @@
 
 #include <kbh/numbers.hpp>
 
+#include "base/every_width.hpp"
 #include "base/parallel.hpp"
 #include "problem/compare.hpp"
 #include "problems/07_w4a16_gemm/fills.hpp"
-
-// As in problem/matrix.cpp: one body for three vector widths, chosen at load time.
-#if defined(__x86_64__) && !defined(KBH_SANITIZED)
-#define KBH_EVERY_WIDTH __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define KBH_EVERY_WIDTH
-#endif
 
 namespace kbh::w4a16 {
 namespace {

@@ -1,13 +1,7 @@
 #include <algorithm>
 
+#include "base/every_width.hpp"
 #include "problems/07_w4a16_gemm/fills.hpp"
-
-// One body for three vector widths, chosen at load time (problem/draw.cpp); the bits are equal.
-#if defined(__x86_64__) && !defined(KBH_SANITIZED)
-#define KBH_EVERY_WIDTH __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define KBH_EVERY_WIDTH
-#endif
 
 namespace kbh::w4a16 {
 namespace {

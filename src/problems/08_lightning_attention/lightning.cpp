@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "problem/domain.hpp"
 #include "problem/metadata.hpp"
 #include "problems/08_lightning_attention/reference.hpp"
 
@@ -39,11 +40,6 @@ Work work(const Shape& shape) {
   const double bytes = memories * (2 * 4 * kMemory + 4 * 2 * kD) + 4 * static_cast<double>(size.heads);
   return {
       .flops = flops, .min_bytes = bytes, .upstream_flops = flops, .upstream_bytes = bytes, .flops_dtype = DType::f32};
-}
-
-std::optional<std::string> outside_range(std::string_view name, std::int64_t value, std::int64_t most) {
-  if (value >= 1 && value <= most) return std::nullopt;
-  return fmt::format("{} is {}, expected 1 to {}", name, value, most);
 }
 
 std::optional<std::string> outside_domain(const Shape& shape) {

@@ -1,4 +1,4 @@
-// Helper threads that sleep between calls.
+// Helper threads that sleep between calls, for host-lane submissions: a thread may outlive a call asleep only.
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace softmax {
+namespace kbh::host {
 
 /// Runs one job on the calling thread and as many helpers as wake up in time. A helper that wakes late finds the job
 /// closed and goes back to sleep: nobody waits for it.
@@ -111,4 +111,4 @@ class Crew {
   std::vector<std::thread> helpers_;
 };
 
-}  // namespace softmax
+}  // namespace kbh::host
