@@ -93,6 +93,7 @@ Json to_json(const ShapeTiming& timing) {
   for (const Sample& s : timing.samples)
     samples.push_back({{"worker_us", s.worker_us},
                        {"grader_us", s.grader_us},
+                       {"waited_us", s.waited_us},
                        {"probe_ns", s.probe_ns},
                        {"memory_us", s.memory_us},
                        {"slot", s.slot}});

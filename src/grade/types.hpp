@@ -78,6 +78,7 @@ struct CheckReport {
 struct Sample {
   double worker_us = 0;  // the worker's clock around the call: a claim
   double grader_us = 0;  // ours, from SIGCONT to seeing "done", less an empty call
+  double waited_us = 0;  // of grader_us, when threads were ready but had no processor
   double probe_ns = 0;   // fixed work on this thread just before: clock drift and stolen time show here
   double memory_us = 0;  // MemoryProbe's read just before: how fast memory was
   int slot = 0;

@@ -52,10 +52,12 @@ class BuildFolder {
     }
     fs::create_directory(output());
     fs::permissions(output(), fs::perms(0777));
-    make_open_folder(include() / "kbh");
-    for (const auto& header : fs::directory_iterator(resource_root() / "include" / "kbh"))
-      if (header.is_regular_file())
-        write_atomic(include() / "kbh" / header.path().filename(), read_text(header.path()));
+    const fs::path headers = resource_root() / "include" / "kbh";
+    for (const fs::path& header : list_files(headers)) {
+      const fs::path target = include() / "kbh" / header;
+      make_open_folder(target.parent_path());
+      write_atomic(target, read_text(headers / header));
+    }
   }
   [[nodiscard]] fs::path sources() const { return root_.path() / "submission"; }
   [[nodiscard]] fs::path include() const { return root_.path() / "include"; }

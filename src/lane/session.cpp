@@ -19,7 +19,6 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
-#include "base/statistics.hpp"
 #include "lane/poison.hpp"
 #include "lane/protocol.hpp"
 #include "lane/staging.hpp"
@@ -31,9 +30,6 @@ using protocol::Command;
 using protocol::Control;
 using protocol::now_ns;
 
-// What a busy machine adds to a call is no part of its cost, so both sides of the difference are taken near their
-// floor.
-constexpr double kFloorQuantile = 0.1;
 constexpr double kStopSeconds = 5;  // to see all threads of a worker stopped
 
 std::uint64_t random_word() {
@@ -118,6 +114,21 @@ char run_state_of(pid_t pid, const std::string& task) {
   const std::string stat = slurp_proc(fmt::format("/proc/{}/task/{}/stat", pid, task));
   const std::size_t behind_name = stat.rfind(')');
   return behind_name == std::string::npos || behind_name + 2 >= stat.size() ? '\0' : stat[behind_name + 2];
+}
+
+/// Time that a task spent ready but without a processor, in us. 0 where the kernel keeps no such account.
+double task_waited_us(const std::string& task_folder) {
+  std::istringstream fields(slurp_proc(task_folder + "/schedstat"));
+  double ran_ns = 0;
+  double waited_ns = 0;
+  return fields >> ran_ns >> waited_ns ? waited_ns * 1e-3 : 0;
+}
+
+/// The same of all tasks of a process. (Not of our own thread: it may well wait while the worker works.)
+double waited_us(pid_t pid) {
+  double sum = 0;
+  for (const std::string& task : tasks_of(pid)) sum += task_waited_us(fmt::format("/proc/{}/task/{}", pid, task));
+  return sum;
 }
 
 }  // namespace
@@ -222,7 +233,8 @@ void Session::Impl::start() {
   if (!pidfd) fail_errno("pidfd_open of the worker");
 }
 
-/// The grader's clock around nothing, with cold caches: what a call costs before the submission does anything.
+/// The grader's clock around nothing, with cold caches: what a call costs before the submission does anything. The
+/// least of all, since a busy machine only adds: taken too high, it would hide work.
 void Session::Impl::calibrate() {
   if (arm()) fail(ErrorKind::internal, "the worker died before it loaded anything: {}", log.text());
   std::vector<double> times;
@@ -230,9 +242,9 @@ void Session::Impl::calibrate() {
     if (spec.before_calibration_call) spec.before_calibration_call();
     CallReport report;
     if (command(Command::empty, {}, 5, &report)) fail(ErrorKind::internal, "an empty call failed: {}", log.text());
-    times.push_back(report.grader_us);
+    times.push_back(report.grader_us - report.waited_us);
   }
-  empty_us = times.empty() ? 0 : quantile(times, kFloorQuantile);
+  empty_us = times.empty() ? 0 : *std::min_element(times.begin(), times.end());
   if (leave()) fail(ErrorKind::internal, "the worker died before it loaded anything: {}", log.text());
 }
 
@@ -394,6 +406,7 @@ std::optional<Failure> Session::Impl::command(Command what, std::span<const int>
   for (std::size_t i = 0; i < slots.size(); ++i) control->slots[i] = static_cast<std::uint32_t>(slots[i]);
   const std::uint32_t ticket = control->go.load() + 1;
   std::uint32_t last = 0;
+  const double waited_before = report ? waited_us(pid) : 0;
   control->go.store(ticket);
   protocol::futex_wake(&control->go);
 
@@ -407,6 +420,7 @@ std::optional<Failure> Session::Impl::command(Command what, std::span<const int>
     if (now_ns() > deadline) return too_slow("running a call", seconds);
   }
   const std::int64_t end = now_ns();
+  if (report) report->waited_us = waited_us(pid) - waited_before;  // at once: what it waits from now on is no excuse
   // A thread that writes on after "done" is caught in the act: what stands there now must stand there still when every
   // thread has stopped. Stopping is not billed: it costs more with more (sleeping) threads, honest ones too.
   const bool calls = what == Command::calls;

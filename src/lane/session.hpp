@@ -43,6 +43,7 @@ struct SessionSpec {
 struct CallReport {
   std::vector<double> worker_us;  // claims of the worker, one per slot
   double grader_us = 0;           // our clock around all of them, empty call not yet subtracted
+  double waited_us = 0;           // of which the worker's threads were ready but had no processor
 };
 
 /// Buffers of all slots of one shape, ours to write.
@@ -97,7 +98,7 @@ class Session {
   std::string log();
   [[nodiscard]] bool log_truncated() const;
 
-  /// What an empty call costs on our clock (10 % quantile of the calibration).
+  /// What an empty call costs on our clock (the least of the calibration).
   [[nodiscard]] double empty_call_us() const;
   [[nodiscard]] pid_t worker_pid() const;
 
