@@ -18,7 +18,7 @@ if(NOT KBH_WITH_CUDA)
   return()
 endif()
 target_include_directories(kbh_flags SYSTEM INTERFACE ${KBH_CUDA_INCLUDE})
-target_compile_definitions(kbh_flags INTERFACE KBH_CUDA=1)
+target_compile_definitions(kbh_flags INTERFACE KBH_WITH_CUDA=1)
 
 # The grader's own device code: one fat binary beside the programs, opened at run time. nvcc compiles the kernels of every
 # file for each architecture; sm_80 as PTX too, for devices that are not listed.
