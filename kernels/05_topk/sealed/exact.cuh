@@ -5,13 +5,12 @@
 
 #include <kbh/ptx/cluster.cuh>
 #include <kbh/ptx/keys.cuh>
+#include <kbh/ptx/row_slice.cuh>
 #include <kbh/ptx/warp.cuh>
-
-#include "slice.cuh"
 
 namespace topk {
 
-using kbh::ptx::Key;
+using namespace kbh::ptx;
 
 inline constexpr int kExactThreads = 1024;
 inline constexpr int kMostWinners = 1024;
@@ -25,8 +24,8 @@ struct Winners {
 
   __device__ void put(unsigned place, Key key) const {
     if (place >= static_cast<unsigned>(k)) return;
-    values[place] = kbh::ptx::value_of(key);
-    indices[place] = kbh::ptx::place_of(key);
+    values[place] = value_of(key);
+    indices[place] = place_of(key);
   }
 };
 
@@ -38,9 +37,7 @@ struct ExactShared {
   Key winners[kMostWinners];  // block 0's
 };
 
-__device__ inline unsigned unsigned_order(float value) {
-  return static_cast<unsigned>(kbh::ptx::ordered(value)) ^ 0x80000000u;
-}
+__device__ inline unsigned unsigned_order(float value) { return static_cast<unsigned>(ordered(value)) ^ 0x80000000u; }
 
 /// One atomic for all lanes that count the same: a row of equal values would queue up otherwise.
 __device__ inline void count(unsigned* histogram, unsigned digit) {
@@ -57,7 +54,7 @@ __device__ inline void find_digit(ExactShared& shared, unsigned wanted) {
   for (int d = 0; d < kOfLane; ++d) sum += mine[d];
   unsigned up_to = sum;
   for (int step = 1; step < kLanes; step *= 2) {
-    const unsigned lower = __shfl_up_sync(kbh::ptx::kAllLanes, up_to, step);
+    const unsigned lower = __shfl_up_sync(kAllLanes, up_to, step);
     if (lane >= step) up_to += lower;
   }
   unsigned above = up_to - sum;
@@ -71,8 +68,8 @@ __device__ inline void find_digit(ExactShared& shared, unsigned wanted) {
 /// For all blocks of a cluster together, and all of their threads. Not inlined: the fast path is to stay short.
 __device__ __noinline__ void exact_row(Row row, Winners winners) {
   __shared__ ExactShared shared;
-  const unsigned blocks = kbh::ptx::cluster_size();
-  const unsigned me = kbh::ptx::cluster_rank();
+  const unsigned blocks = cluster_size();
+  const unsigned me = cluster_rank();
   const int begin = static_cast<int>(static_cast<int64_t>(row.n) * me / blocks);
   const int end = static_cast<int>(static_cast<int64_t>(row.n) * (me + 1) / blocks);
   const int thread = threadIdx.x;
@@ -88,13 +85,13 @@ __device__ __noinline__ void exact_row(Row row, Winners winners) {
       const unsigned order = unsigned_order(row.x[i]);
       if (shift == 24 || order >> (shift + 8) == prefix) count(shared.of_block, order >> shift & (kDigits - 1));
     }
-    kbh::ptx::cluster_sync();
+    cluster_sync();
     if (thread < kDigits) {
       unsigned sum = 0;
-      for (unsigned block = 0; block < blocks; ++block) sum += *kbh::ptx::at_rank(&shared.of_block[thread], block);
+      for (unsigned block = 0; block < blocks; ++block) sum += *at_rank(&shared.of_block[thread], block);
       shared.of_cluster[thread] = sum;
     }
-    kbh::ptx::cluster_sync();
+    cluster_sync();
     if (warp_of_thread() == 0) find_digit(shared, wanted);
     __syncthreads();
     prefix = prefix << 8 | shared.digit;
@@ -104,24 +101,23 @@ __device__ __noinline__ void exact_row(Row row, Winners winners) {
   // Winners above the k-th key go to the front of block 0's list, in any order. Of its equals each block takes those
   // that the blocks before it leave.
   unsigned equals_before = 0;
-  for (unsigned block = 0; block < me; ++block)
-    equals_before += *kbh::ptx::at_rank(&shared.of_block[prefix % kDigits], block);
+  for (unsigned block = 0; block < me; ++block) equals_before += *at_rank(&shared.of_block[prefix % kDigits], block);
   const unsigned equals_here = wanted > equals_before ? wanted - equals_before : 0;
   const unsigned first_equal = winners.k - wanted + equals_before;
   if (thread == 0) shared.greater = shared.equal = 0;
-  kbh::ptx::cluster_sync();
-  unsigned* const greater = kbh::ptx::at_rank(&shared.greater, 0);
-  Key* const list = kbh::ptx::at_rank(shared.winners, 0);
+  cluster_sync();
+  unsigned* const greater = at_rank(&shared.greater, 0);
+  Key* const list = at_rank(shared.winners, 0);
 #pragma unroll 4
   for (int i = begin + thread; i < end; i += kExactThreads) {
     const float value = row.x[i];
     const unsigned order = unsigned_order(value);
-    if (order > prefix) list[atomicAdd(greater, 1)] = kbh::ptx::key_of(value, i);
+    if (order > prefix) list[atomicAdd(greater, 1)] = key_of(value, i);
     if (order != prefix || *static_cast<volatile unsigned*>(&shared.equal) >= equals_here) continue;
     const unsigned at = atomicAdd(&shared.equal, 1);
-    if (at < equals_here) list[first_equal + at] = kbh::ptx::key_of(value, i);
+    if (at < equals_here) list[first_equal + at] = key_of(value, i);
   }
-  kbh::ptx::cluster_sync();
+  cluster_sync();
   if (me != 0 || thread >= winners.k) return;
   unsigned place = 0;
   for (int i = 0; i < winners.k; ++i) place += shared.winners[i] > shared.winners[thread];

@@ -7,20 +7,33 @@
 
 #include <kbh/ptx/cluster.cuh>
 #include <kbh/ptx/keys.cuh>
-#include <kbh/ptx/memory.cuh>
+#include <kbh/ptx/row_slice.cuh>
 #include <kbh/ptx/warp.cuh>
 
 #include "exact.cuh"
-#include "slice.cuh"
 
 namespace {
 
-using namespace topk;
-using kbh::ptx::Key;
+using namespace kbh::ptx;
+using topk::exact_row;
+using topk::Winners;
 
 constexpr int kThreads = 1024;
 constexpr int kWarps = kThreads / kLanes;
+static_assert(kThreads == topk::kExactThreads);
 constexpr int kRoom = 128;  // survivors of one block; more, and the row is selected by exact_row
+
+/// Where no element is: below everything and equal to nothing, as comparisons and fmaxf treat NaN.
+constexpr float kAbsent = __builtin_nanf("");
+
+/// At least -infinity, which every element reaches: a thread without elements says nothing wrong.
+template <int kCount>
+__device__ float largest_of(const float (&values)[kCount]) {
+  float most = -kInfinity;
+#pragma unroll
+  for (const float value : values) most = fmaxf(most, value);
+  return most;
+}
 
 /// Maxima are taken over groups of lanes: a warp, or half a one where a single block has to find all k winners.
 template <int kCluster>
@@ -46,7 +59,7 @@ __device__ void sync() {
   if constexpr (kCluster == 1)
     __syncthreads();
   else
-    kbh::ptx::cluster_sync();
+    cluster_sync();
 }
 
 /// Tells every block of the cluster a value that at least `wanted` elements of this block reach: of the group maxima
@@ -56,36 +69,37 @@ __device__ void publish_bound(Shared<kCluster>& shared, float most, int wanted) 
   constexpr int kOfWarp = kGroupsPerWarp<kCluster>;
   constexpr int kOfLane = kGroups<kCluster> / kLanes;
   const int lane = lane_of_thread();
-  const int key = kbh::ptx::ordered(most);
+  const int key = ordered(most);
   int mine[kOfWarp];
 #pragma unroll
   for (int g = 0; g < kOfWarp; ++g) {
-    mine[g] = kbh::ptx::warp_max(lane / (kLanes / kOfWarp) == g ? key : INT_MIN);
+    mine[g] = warp_max(lane / (kLanes / kOfWarp) == g ? key : INT_MIN);
     if (lane == g) shared.maxima[warp_of_thread() * kOfWarp + g] = mine[g];
   }
   __syncthreads();
   int others[kOfLane];
 #pragma unroll
   for (int s = 0; s < kOfLane; ++s) others[s] = shared.maxima[s * kLanes + lane];
-  if constexpr (kCluster > 1) kbh::ptx::cluster_wait();  // all blocks run: their shared memory is there
+  if constexpr (kCluster > 1) cluster_wait();  // all blocks run: their shared memory is there
 #pragma unroll
   for (int g = 0; g < kOfWarp; ++g) {
     int above = 0;
     int reached = 0;
 #pragma unroll
     for (int s = 0; s < kOfLane; ++s) {
-      above += kbh::ptx::lanes_where(others[s] > mine[g]);
-      reached += kbh::ptx::lanes_where(others[s] >= mine[g]);
+      above += lanes_where(others[s] > mine[g]);
+      reached += lanes_where(others[s] >= mine[g]);
     }
     // Equal maxima speak together, and say the same.
     if (above < wanted && wanted <= reached && lane < kCluster)
-      *kbh::ptx::at_rank(&shared.bounds[blockIdx.x % kCluster], lane) = mine[g];
+      *at_rank(&shared.bounds[blockIdx.x % kCluster], lane) = mine[g];
   }
 }
 
 /// This block's elements that reach `bound`, as keys in its own list and in its neighbours' copies of it.
 template <int kCluster, int kVectors>
-__device__ void publish_survivors(Shared<kCluster>& shared, const Slice<kVectors>& slice, float most, float bound) {
+__device__ void publish_survivors(Shared<kCluster>& shared, const RowSlice<kThreads, kVectors>& slice, float most,
+                                  float bound) {
   const unsigned me = blockIdx.x % kCluster;
   Key* const list = shared.lists[me];
   if (most >= bound) {
@@ -93,7 +107,7 @@ __device__ void publish_survivors(Shared<kCluster>& shared, const Slice<kVectors
     for (int i = 0; i < kVectors * 4; ++i)
       if (slice.values[i] >= bound) {
         const unsigned at = atomicAdd(&shared.survivors, 1);
-        if (at < kRoom) list[at] = kbh::ptx::key_of(slice.values[i], slice.place(i));
+        if (at < kRoom) list[at] = key_of(slice.values[i], slice.place(i));
       }
   }
   __syncthreads();
@@ -101,8 +115,8 @@ __device__ void publish_survivors(Shared<kCluster>& shared, const Slice<kVectors
   const unsigned found = shared.survivors;
   const unsigned lane = lane_of_thread();
   for (unsigned s = warp_of_thread(); s < min(found, kRoom); s += kWarps)
-    if (lane < kCluster && lane != me) *kbh::ptx::at_rank(&list[s], lane) = list[s];
-  if (found > kRoom && threadIdx.x < kCluster) *kbh::ptx::at_rank(&shared.overflow, threadIdx.x) = 1;
+    if (lane < kCluster && lane != me) *at_rank(&list[s], lane) = list[s];
+  if (found > kRoom && threadIdx.x < kCluster) *at_rank(&shared.overflow, threadIdx.x) = 1;
   sync<kCluster>();
 }
 
@@ -126,21 +140,21 @@ template <int kCluster, int kVectors>
 __global__ void __launch_bounds__(kThreads, 1)
     select_rows(const float* __restrict__ x, float* __restrict__ values, int64_t* __restrict__ indices, int n, int k) {
   __shared__ Shared<kCluster> shared;
-  if constexpr (kCluster > 1) kbh::ptx::cluster_arrive_relaxed();
+  if constexpr (kCluster > 1) cluster_arrive_relaxed();
   const int row = blockIdx.x / kCluster;
   const Row of_row{x + static_cast<int64_t>(row) * n, n};
-  const Slice<kVectors> slice(of_row, blockIdx.x % kCluster, kCluster, kThreads);
+  const RowSlice<kThreads, kVectors> slice(of_row, blockIdx.x % kCluster, kCluster, kAbsent);
 
   // While the loads are under way. Neighbours write to the lists only after the bounds have gone round.
   for (int i = threadIdx.x; i < static_cast<int>(sizeof shared.lists / sizeof(Key)); i += kThreads)
     shared.lists[0][i] = 0;
   if (threadIdx.x == 0) shared.survivors = shared.overflow = 0;
 
-  const float most = slice.largest();
+  const float most = largest_of(slice.values);
   publish_bound(shared, most, (k + kCluster - 1) / kCluster);
   sync<kCluster>();
-  const int least = kbh::ptx::warp_min(shared.bounds[lane_of_thread() % kCluster]);
-  publish_survivors(shared, slice, most, kbh::ptx::from_ordered(least));
+  const int least = warp_min(shared.bounds[lane_of_thread() % kCluster]);
+  publish_survivors(shared, slice, most, from_ordered(least));
 
   const Winners winners{values + static_cast<int64_t>(row) * k, indices + static_cast<int64_t>(row) * k, k};
   const unsigned found = shared.survivors;
@@ -148,7 +162,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const Key* const list = shared.lists[blockIdx.x % kCluster];
   for (unsigned s = warp_of_thread(); s < found; s += kWarps) {
     const Key mine = list[s];
-    const unsigned place = kbh::ptx::warp_sum(greater_keys(shared, mine));
+    const unsigned place = warp_sum(greater_keys(shared, mine));
     if (lane_of_thread() == 0) winners.put(place, mine);
   }
 }
@@ -162,29 +176,27 @@ __global__ void __launch_bounds__(kArgmaxThreads)
   constexpr int kOfBlock = kArgmaxThreads / kLanes;
   __shared__ int maxima[kOfBlock];
   const int row = blockIdx.x;
-  const Slice<kVectors> slice({x + static_cast<int64_t>(row) * n, n}, 0, 1, kArgmaxThreads);
-  const int mine = kbh::ptx::ordered(slice.largest());
-  const int of_warp = kbh::ptx::warp_max(mine);
+  const RowSlice<kArgmaxThreads, kVectors> slice({x + static_cast<int64_t>(row) * n, n}, 0, 1, kAbsent);
+  const int mine = ordered(largest_of(slice.values));
+  const int of_warp = warp_max(mine);
   if (lane_of_thread() == 0) maxima[warp_of_thread()] = of_warp;
   __syncthreads();
   const int other = maxima[lane_of_thread() % kOfBlock];
-  const int best = kbh::ptx::warp_max(other);
-  const int first_warp = __ffs(__ballot_sync(kbh::ptx::kAllLanes, other == best)) - 1;
-  if (warp_of_thread() != first_warp) return;
-  const int first_lane = __ffs(__ballot_sync(kbh::ptx::kAllLanes, mine == best)) - 1;
-  if (lane_of_thread() != first_lane) return;
+  const int best = warp_max(other);
+  if (warp_of_thread() != first_lane_where(other == best)) return;
+  if (lane_of_thread() != first_lane_where(mine == best)) return;
   int place = 0;
 #pragma unroll
   for (int i = kVectors * 4 - 1; i >= 0; --i)
-    if (kbh::ptx::ordered(slice.values[i]) == best) place = slice.place(i);
-  values[row] = kbh::ptx::from_ordered(best);
+    if (ordered(slice.values[i]) == best) place = slice.place(i);
+  values[row] = from_ordered(best);
   indices[row] = place;
 }
 
 /// Any shape, several passes over memory.
-__global__ void __launch_bounds__(kExactThreads)
+__global__ void __launch_bounds__(topk::kExactThreads)
     exact_rows(const float* __restrict__ x, float* __restrict__ values, int64_t* __restrict__ indices, int n, int k) {
-  const int row = blockIdx.x / kbh::ptx::cluster_size();
+  const int row = blockIdx.x / cluster_size();
   exact_row({x + static_cast<int64_t>(row) * n, n},
             {values + static_cast<int64_t>(row) * k, indices + static_cast<int64_t>(row) * k, k});
 }
@@ -193,7 +205,6 @@ __global__ void __launch_bounds__(kExactThreads)
 
 constexpr int64_t kMultiprocessors = 132;
 constexpr int64_t kFewestFloats = 2048;  // of a block; below that more blocks cost more than they bring
-static_assert(kThreads == kExactThreads);
 
 int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
