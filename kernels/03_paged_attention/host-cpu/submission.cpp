@@ -21,6 +21,7 @@
 
 namespace {
 
+using paged::kQuad;
 using paged::kTile;
 using paged::State;
 
@@ -33,6 +34,7 @@ struct Call {
   uint16_t* out;
 
   int64_t group() const { return num_heads / num_kv_heads; }
+  int64_t quads() const { return (group() + kQuad - 1) / kQuad; }
   int64_t token_stride() const { return num_kv_heads * 2 * width; }
   int64_t page_elements() const { return page_size * token_stride(); }
   int64_t pages_of(int64_t sequence) const { return (seq_lens[sequence] + page_size - 1) / page_size; }
@@ -75,7 +77,7 @@ class Pages {
   int64_t members_ = 1;
 };
 
-/// Part of a sequence: one State for each head of the cache.
+/// Part of a sequence: states (num_kv_heads, quads).
 struct Part {
   int64_t sequence;
   std::vector<State> states;
@@ -101,21 +103,25 @@ class PagedAttention {
   // A helper starts 45 to 130 us after the call on a virtual machine; one thread reads 2 MiB in about 100 us.
   static constexpr int64_t kBytesPerHelper = 2 << 20;
 
-  /// What one thread works with. Its states belong to the sequence at hand.
+  /// What one thread works with. States and queries belong to the sequence at hand.
   struct Member {
     std::vector<State> states;
+    std::vector<uint16_t> queries;  // (num_kv_heads, quads, 4, width): heads go in fours, zeros make up the last four
     std::vector<Part> parts;
   };
 
+  /// The next run is taken before its turn, so that its first page can be fetched while the last one of this run is
+  /// worked on.
   void work(Member& member) {
-    member.states.resize(call_.num_kv_heads);
-    for (auto run = pages_.take(); run.first < run.last; run = pages_.take()) {
+    for (Pages::Run run = pages_.take(), next; run.first < run.last; run = next) {
+      next = pages_.take();
+      const int64_t after = next.first < next.last ? next.first : run.last - 1;
       for (int64_t page = run.first; page < run.last;) {
         const int64_t sequence = pages_.sequence_of(page);
         const int64_t last = std::min(run.last, pages_.first_of(sequence + 1));
         const bool whole = last - page == call_.pages_of(sequence);
-        for (State& state : member.states) state.reset(call_.group(), call_.width);
-        for (; page < last; ++page) attend_page(member, sequence, page, run.last);
+        begin(member, sequence);
+        for (; page < last; ++page) attend_page(member, sequence, page, page + 1 < run.last ? page + 1 : after);
         if (whole)
           write(sequence, member.states.data());
         else
@@ -124,41 +130,53 @@ class PagedAttention {
     }
   }
 
+  void begin(Member& member, int64_t sequence) const {
+    member.states.assign(call_.num_kv_heads * call_.quads(), State());
+    member.queries.assign(call_.num_kv_heads * call_.quads() * kQuad * call_.width, 0);
+    for (int64_t kv_head = 0; kv_head < call_.num_kv_heads; ++kv_head)
+      std::copy_n(call_.query + (sequence * call_.num_heads + kv_head * call_.group()) * call_.width,
+                  call_.group() * call_.width, &member.queries[kv_head * call_.quads() * kQuad * call_.width]);
+  }
+
   const uint16_t* page_at(int64_t page) const {
     const int64_t sequence = pages_.sequence_of(page);
     const int64_t number = page - pages_.first_of(sequence);
     return call_.kv_cache + call_.block_table[sequence * call_.pages_per_seq + number] * call_.page_elements();
   }
 
-  /// One page, all heads of the cache: it is one stretch of memory. While it is worked on, the next one is fetched:
-  /// hardware prefetchers cannot follow a block table.
-  void attend_page(Member& member, int64_t sequence, int64_t number, int64_t last) {
+  /// One page, all heads of the cache: it is one stretch of memory. While it is worked on, the next one is fetched in
+  /// the order of its addresses: hardware prefetchers cannot follow a block table.
+  void attend_page(Member& member, int64_t sequence, int64_t number, int64_t next_number) const {
     const uint16_t* page = page_at(number);
-    const uint16_t* next = number + 1 < last ? page_at(number + 1) : page;
+    const uint16_t* next_page = page_at(next_number);
     const int64_t before = (number - pages_.first_of(sequence)) * call_.page_size;
     const int64_t tokens = std::min(call_.page_size, call_.seq_lens[sequence] - before);
     const float scale = static_cast<float>(M_LOG2E) / std::sqrt(static_cast<float>(call_.width));
     const int64_t row = 2 * call_.width;
-    for (int64_t kv_head = 0; kv_head < call_.num_kv_heads; ++kv_head) {
-      const uint16_t* q = call_.query + (sequence * call_.num_heads + kv_head * call_.group()) * call_.width;
-      for (int64_t t = 0; t < tokens; t += kTile) {
-        const int64_t first = t * call_.token_stride() + kv_head * row;
-        const paged::Tile tile{page + first, next + first, call_.token_stride(), std::min(kTile, tokens - t)};
+    const int64_t stream = call_.page_elements() / paged::kStreams;
+    const uint16_t* ahead = next_page;
+    for (int64_t t = 0; t < tokens; t += kTile)
+      for (int64_t kv_head = 0; kv_head < call_.num_kv_heads; ++kv_head, ahead += kTile * row / paged::kStreams) {
+        const uint16_t* rows = page + t * call_.token_stride() + kv_head * row;
+        const uint16_t* next = kv_head + 1 < call_.num_kv_heads ? rows + row : next_page;
+        const paged::Tile tile{rows, call_.token_stride(), std::min(kTile, tokens - t), next, ahead, stream};
+        const int64_t quad = kv_head * call_.quads();
+        const uint16_t* q = &member.queries[quad * kQuad * call_.width];
         if (call_.width == 128)
-          paged::attend_tile<128>(tile, q, call_.group(), scale, member.states[kv_head]);
+          paged::attend_tile<128>(tile, q, scale, &member.states[quad], call_.quads());
         else
-          paged::attend_tile<64>(tile, q, call_.group(), scale, member.states[kv_head]);
+          paged::attend_tile<64>(tile, q, scale, &member.states[quad], call_.quads());
       }
-    }
   }
 
   void write(int64_t sequence, const State* states) const {
     for (int64_t h = 0; h < call_.num_heads; ++h) {
-      const State& state = states[h / call_.group()];
       const int64_t in_group = h % call_.group();
+      const State& state = states[h / call_.group() * call_.quads() + in_group / kQuad];
+      const int64_t head = in_group % kQuad;
+      const float total = state.total(head);
       uint16_t* out = call_.out + (sequence * call_.num_heads + h) * call_.width;
-      for (int64_t d = 0; d < call_.width; ++d)
-        out[d] = kbh::to_bf16(state.sums[in_group * call_.width + d] / state.totals[in_group]);
+      for (int64_t d = 0; d < call_.width; ++d) out[d] = kbh::to_bf16(state.sums[head][paged::place_of(d)] / total);
     }
   }
 
@@ -171,8 +189,7 @@ class PagedAttention {
     for (size_t i = 0; i < parts.size();) {
       Part& whole = *parts[i];
       for (++i; i < parts.size() && parts[i]->sequence == whole.sequence; ++i)
-        for (int64_t kv_head = 0; kv_head < call_.num_kv_heads; ++kv_head)
-          whole.states[kv_head].merge(parts[i]->states[kv_head], call_.group(), call_.width);
+        for (size_t quad = 0; quad < whole.states.size(); ++quad) whole.states[quad].merge(parts[i]->states[quad]);
       write(whole.sequence, whole.states.data());
     }
     for (Member& member : members_) member.parts.clear();

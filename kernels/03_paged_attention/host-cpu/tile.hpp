@@ -1,5 +1,4 @@
-// All SIMD of this submission: what one page of keys and values does to the query heads of one head of the cache. A
-// tile is at most 16 tokens, so that the scores of one query head fill one vector.
+// All SIMD of this submission: what 16 tokens of one head of the cache do to four query heads.
 //
 // With AVX512_BF16, keys and queries are multiplied as they stand, two at a time (vdpbf16ps: products exact, sums
 // fp32), and weights are rounded to bf16 to meet the values. Without it, the same in fp32 by loops that compilers
@@ -21,50 +20,78 @@
 
 namespace paged {
 
-inline constexpr int64_t kTile = 16;
-inline constexpr int64_t kMaxGroup = 16;
-inline constexpr int64_t kMaxWidth = 128;
+inline constexpr int64_t kTile = 16;       // tokens
+inline constexpr int64_t kQuad = 4;        // query heads: as many as have their queries in registers
+inline constexpr int64_t kMaxWidth = 128;  // head_dim
+inline constexpr int64_t kLine = 32;       // bf16 of a cache line
+inline constexpr int64_t kStreams = 2;     // places from which the next page is fetched in turn
 
-/// Running softmax of the query heads of one head of the cache. Sums are of e^(score - largest) * value.
+/// Running softmax of four query heads. Sums are of 2^(score - largest) * value. Vectors of 16 hold what belongs to the
+/// heads as 0 1 2 3 0 1 2 3 ...: largest is the same in each four, totals are spread over them.
 struct State {
-  float sums[kMaxGroup * kMaxWidth];  // (group, width)
-  float largest[kMaxGroup];
-  float totals[kMaxGroup];
+  alignas(64) float largest[16];
+  alignas(64) float totals[16];
+  alignas(64) float sums[kQuad][kMaxWidth];  // of column d at place_of(d)
 
-  void reset(int64_t group, int64_t width) {
-    std::fill_n(sums, group * width, 0.0f);
-    std::fill_n(largest, group, -std::numeric_limits<float>::infinity());
-    std::fill_n(totals, group, 0.0f);
+  State() {
+    std::fill_n(largest, 16, -std::numeric_limits<float>::infinity());
+    std::fill_n(totals, 16, 0.0f);
+    std::fill_n(sums[0], kQuad * kMaxWidth, 0.0f);
+  }
+
+  [[nodiscard]] float total(int64_t head) const {
+    float total = 0;
+    for (int64_t i = head; i < 16; i += kQuad) total += totals[i];
+    return total;
+  }
+
+  /// Scales everything down to a larger largest score.
+  void rise(int64_t head, float most) {
+    const float factor = std::exp2(largest[head] - most);
+    for (float& sum : sums[head]) sum *= factor;
+    for (int64_t i = head; i < 16; i += kQuad) totals[i] *= factor, largest[i] = most;
   }
 
   /// Takes in another part of the same sequence.
-  void merge(const State& other, int64_t group, int64_t width) {
-    for (int64_t h = 0; h < group; ++h) {
-      const float both = std::max(largest[h], other.largest[h]);
-      const float mine = std::exp2(largest[h] - both), theirs = std::exp2(other.largest[h] - both);
-      for (int64_t d = h * width; d < (h + 1) * width; ++d) sums[d] = sums[d] * mine + other.sums[d] * theirs;
-      totals[h] = totals[h] * mine + other.totals[h] * theirs;
-      largest[h] = both;
+  void merge(State& other) {
+    for (int64_t head = 0; head < kQuad; ++head) {
+      const float both = std::max(largest[head], other.largest[head]);
+      rise(head, both);
+      other.rise(head, both);
+      for (int64_t d = 0; d < kMaxWidth; ++d) sums[head][d] += other.sums[head][d];
     }
+    for (int64_t i = 0; i < 16; ++i) totals[i] += other.totals[i];
   }
 };
 
 /// Tokens of one page for one head of the cache.
 struct Tile {
   const uint16_t* rows;   // [K | V] of the first token
-  const uint16_t* ahead;  // the tile that will be worked on a page later, to be fetched meanwhile
   int64_t stride;         // elements from a token to the next
   int64_t count;          // 1 .. kTile
+  const uint16_t* next;   // the tile that is worked on after this one: to be brought into the first-level cache
+  const uint16_t* ahead;  // in the next page: as many lines as a tile has are to be brought into the second-level cache
+  int64_t stream;         // elements from one of the page's streams to the next
+
+  /// Beyond the count the last token stands again: its value is finite, and its weight there is 0.
+  [[nodiscard]] const uint16_t* row(int64_t token) const { return rows + std::min(token, count - 1) * stride; }
+
+  [[nodiscard]] const uint16_t* line_ahead(int i) const { return ahead + i % kStreams * stream + i / kStreams * kLine; }
 };
 
-inline void prefetch(const uint16_t* line) { __builtin_prefetch(line, 0, 2); }
+inline void fetch_near(const uint16_t* line) { __builtin_prefetch(line, 0, 3); }
+inline void fetch_far(const uint16_t* line) { __builtin_prefetch(line, 0, 2); }
 
 #if defined(PAGED_BF16)
 
-inline __m512bh as_bf16(__m512i bits) { return reinterpret_cast<__m512bh>(bits); }
+/// Of 32 columns, interleaving leaves 0-3, 8-11, 16-19, 24-27 in one vector and the others in a second one.
+inline int64_t place_of(int64_t column) {
+  return column / 32 * 32 + column % 8 / 4 * 16 + column % 32 / 8 * 4 + column % 4;
+}
 
-/// 16 vectors become one: lane i is the sum of the lanes of vector i. Each merge halves the lanes that a vector takes
-/// up and puts two into one register: 15 merges of 3 instructions, where 16 separate reductions take 8 each.
+inline __m512bh load_pairs(const void* bf16) { return reinterpret_cast<__m512bh>(_mm512_loadu_si512(bf16)); }
+
+/// Sums of lanes, several vectors at once: each merge halves the lanes that a vector takes up and puts two into one.
 inline __m512 merge_neighbours(__m512 a, __m512 b) {
   return _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
 }
@@ -76,16 +103,8 @@ inline __m512 merge_quarters(__m512 a, __m512 b) {
   return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
-/// lane i = sum over v[i], for 16 vectors.
-inline __m512 lane_sums(const __m512* v) {
-  __m512 fours[4];
-  for (int i = 0; i < 4; ++i)
-    fours[i] = merge_pairs(merge_neighbours(v[4 * i], v[4 * i + 1]), merge_neighbours(v[4 * i + 2], v[4 * i + 3]));
-  // Each of fours[i] holds its four sums in each of its four quarters.
-  return merge_quarters(merge_quarters(fours[0], fours[1]), merge_quarters(fours[2], fours[3]));
-}
-
-/// 2^x for x <= 0: relative error below 2^-22; 0 below -126.
+/// 2^x for x <= 0: relative error below 2^-22; 0 below -126 and for minus infinity (scalef's rule, whatever the
+/// series).
 inline __m512 exp2_of_negative(__m512 x) {
   const __m512 whole = _mm512_roundscale_ps(x, 0);
   const __m512 f = _mm512_sub_ps(x, whole);  // -1/2 .. 1/2
@@ -99,148 +118,161 @@ inline __m512 exp2_of_negative(__m512 x) {
   return _mm512_scalef_ps(series, whole);
 }
 
-inline void scale_row(float* sums, int64_t width, float factor) {
-  for (int64_t d = 0; d < width; d += 16)
-    _mm512_storeu_ps(sums + d, _mm512_mul_ps(_mm512_loadu_ps(sums + d), _mm512_set1_ps(factor)));
-}
-
-/// Scores of all heads of the group: scores[h] holds the tile's tokens. Rows beyond the count are not read.
-template <int Width>
-inline void tile_scores(const Tile& tile, const uint16_t* q, int64_t group, __m512* scores) {
-  constexpr int kVectors = Width / 32;
-  __m512 partial[kMaxGroup][kTile];
+/// Scores of four heads, tokens 0 2 4 6, 1 3 5 7, 8 10 12 14, 9 11 13 15: a vector has four tokens of four heads each.
+/// The first to read the keys calls for the values of this tile and for half of the lines ahead.
+template <int Width, bool First>
+inline void tile_scores(const Tile& tile, const uint16_t* q, __m512 (&scores)[4]) {
+  constexpr int kLines = Width / kLine;
+  __m512bh query[kQuad][kLines];
+  for (int h = 0; h < kQuad; ++h)
+    for (int v = 0; v < kLines; ++v) query[h][v] = load_pairs(q + h * Width + v * kLine);
 #pragma GCC unroll 1
-  for (int64_t t = 0; t < tile.count; ++t) {
-    __m512bh key[kVectors];
-    for (int v = 0; v < kVectors; ++v) {
-      key[v] = as_bf16(_mm512_loadu_si512(tile.rows + t * tile.stride + 32 * v));
-      prefetch(tile.ahead + t * tile.stride + 32 * v);
-    }
-    for (int64_t h = 0; h < group; ++h) {
-      __m512 sum = _mm512_setzero_ps();
-      for (int v = 0; v < kVectors; ++v)
-        sum = _mm512_dpbf16_ps(sum, as_bf16(_mm512_loadu_si512(q + h * Width + 32 * v)), key[v]);
-      partial[h][t] = sum;
-    }
-  }
-  for (int64_t h = 0; h < group; ++h) {
-    for (int64_t t = tile.count; t < kTile; ++t) partial[h][t] = _mm512_setzero_ps();
-    scores[h] = lane_sums(partial[h]);
-  }
-}
-
-/// sums += weights * values. weights[h] are the tile's 16 weights in bf16; those beyond the count are 0. Values are
-/// taken 32 columns and two tokens at a time: interleaved, they meet a pair of weights in one instruction.
-template <int Width, int Group, bool Fetch>
-inline void add_values(const Tile& tile, const uint32_t (*weights)[kTile / 2], float* sums) {
-  const uint16_t* values = tile.rows + Width;
-  for (int column = 0; column < Width; column += 32) {
-    __m512 low[Group], high[Group];  // columns 0-3, 8-11, 16-19, 24-27 and the others: as unpack leaves them
-    for (int h = 0; h < Group; ++h) low[h] = high[h] = _mm512_setzero_ps();
-    for (int64_t pair = 0; 2 * pair < tile.count; ++pair) {
-      const uint16_t* at = values + 2 * pair * tile.stride + column;
-      if (Fetch) {
-        prefetch(tile.ahead + Width + 2 * pair * tile.stride + column);
-        prefetch(tile.ahead + Width + (2 * pair + 1) * tile.stride + column);
+  for (int four = 0; four < 4; ++four) {
+    __m512 sums[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const int token = four / 2 * 8 + four % 2 + 2 * i;
+      const uint16_t* key = tile.row(token);
+      __m512 of_head[kQuad];
+      for (__m512& sum : of_head) sum = _mm512_setzero_ps();
+      for (int v = 0; v < kLines; ++v) {
+        const __m512bh part = load_pairs(key + v * kLine);
+        for (int h = 0; h < kQuad; ++h) of_head[h] = _mm512_dpbf16_ps(of_head[h], query[h][v], part);
+        if (First) fetch_near(key + Width + v * kLine);
+        if (First) fetch_far(tile.line_ahead((four * 4 + i) * kLines + v));
       }
-      const __m512i first = _mm512_loadu_si512(at);
-      const __m512i second = 2 * pair + 1 < tile.count ? _mm512_loadu_si512(at + tile.stride) : _mm512_setzero_si512();
-      const __m512bh left = as_bf16(_mm512_unpacklo_epi16(first, second));
-      const __m512bh right = as_bf16(_mm512_unpackhi_epi16(first, second));
-      for (int h = 0; h < Group; ++h) {
-        const __m512bh weight = as_bf16(_mm512_set1_epi32(static_cast<int>(weights[h][pair])));
-        low[h] = _mm512_dpbf16_ps(low[h], weight, left);
-        high[h] = _mm512_dpbf16_ps(high[h], weight, right);
-      }
+      sums[i] = merge_pairs(merge_neighbours(of_head[0], of_head[1]), merge_neighbours(of_head[2], of_head[3]));
     }
-    const __m512i front = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
-    const __m512i back = _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
-    for (int h = 0; h < Group; ++h) {
-      float* to = sums + h * Width + column;
-      _mm512_storeu_ps(to, _mm512_add_ps(_mm512_loadu_ps(to), _mm512_permutex2var_ps(low[h], front, high[h])));
-      _mm512_storeu_ps(to + 16, _mm512_add_ps(_mm512_loadu_ps(to + 16), _mm512_permutex2var_ps(low[h], back, high[h])));
-    }
+    scores[four] = merge_quarters(merge_quarters(sums[0], sums[1]), merge_quarters(sums[2], sums[3]));
   }
 }
 
-/// Groups of any size, in steps that registers hold.
-template <int Width>
-inline void add_values_of_group(const Tile& tile, int64_t group, const uint32_t (*weights)[kTile / 2], float* sums) {
-  switch (group) {
-    case 1:
-      return add_values<Width, 1, true>(tile, weights, sums);
-    case 4:
-      return add_values<Width, 4, true>(tile, weights, sums);
-    case 8:
-      return add_values<Width, 8, true>(tile, weights, sums);
+/// Scores become weights in bf16, those of two tokens side by side as values will be: pairs[p] for tokens 2p, 2p + 1.
+inline void weigh(__m512 (&scores)[4], int64_t count, float scale, State& state, uint32_t (&pairs)[kTile / 2][kQuad]) {
+  const __m512 minus_infinity = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+  for (int four = 0; four < 4; ++four) {
+    const int64_t valid = std::clamp<int64_t>((count - (four / 2 * 8 + four % 2) + 1) / 2, 0, 4);
+    scores[four] = _mm512_mask_mul_ps(minus_infinity, static_cast<__mmask16>((1u << 4 * valid) - 1), scores[four],
+                                      _mm512_set1_ps(scale));
   }
-  add_values<Width, 1, true>(tile, weights, sums);
-  int64_t h = 1;
-  for (; h + 4 <= group; h += 4) add_values<Width, 4, false>(tile, weights + h, sums + h * Width);
-  for (; h < group; ++h) add_values<Width, 1, false>(tile, weights + h, sums + h * Width);
-}
-
-/// Takes a tile in. `scale` is log2(e) / sqrt(width).
-template <int Width>
-inline void attend_tile(const Tile& tile, const uint16_t* q, int64_t group, float scale, State& state) {
-  __m512 scores[kMaxGroup];
-  tile_scores<Width>(tile, q, group, scores);
-  const auto valid = static_cast<__mmask16>((1u << tile.count) - 1);
-  alignas(64) uint32_t weights[kMaxGroup][kTile / 2];
-  for (int64_t h = 0; h < group; ++h) {
-    const __m512 score = _mm512_mask_mul_ps(_mm512_set1_ps(-std::numeric_limits<float>::infinity()), valid, scores[h],
-                                            _mm512_set1_ps(scale));
-    const float most = _mm512_reduce_max_ps(score);
-    if (most > state.largest[h]) {
-      const float factor = std::exp2(state.largest[h] - most);
-      state.totals[h] *= factor;
-      scale_row(state.sums + h * Width, Width, factor);
-      state.largest[h] = most;
-    }
-    const __m512 weight = exp2_of_negative(_mm512_sub_ps(score, _mm512_set1_ps(state.largest[h])));
-    const __m256i rounded = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(weight));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(weights[h]), rounded);
+  __m512 most = _mm512_max_ps(_mm512_max_ps(scores[0], scores[1]), _mm512_max_ps(scores[2], scores[3]));
+  most = _mm512_max_ps(most, _mm512_shuffle_f32x4(most, most, 0x4e));
+  most = _mm512_max_ps(most, _mm512_shuffle_f32x4(most, most, 0xb1));
+  const unsigned risen = _mm512_cmp_ps_mask(most, _mm512_load_ps(state.largest), _CMP_GT_OQ) & 0xfu;
+  if (risen != 0) {
+    alignas(64) float new_largest[16];
+    _mm512_store_ps(new_largest, most);
+    for (int h = 0; h < kQuad; ++h)
+      if (risen >> h & 1) state.rise(h, new_largest[h]);
+  }
+  const __m512 largest = _mm512_load_ps(state.largest);
+  const __m512bh ones = reinterpret_cast<__m512bh>(_mm512_set1_epi16(kbh::to_bf16(1.0f)));
+  __m512 totals = _mm512_load_ps(state.totals);
+  for (int half = 0; half < 2; ++half) {
+    const __m512 even = exp2_of_negative(_mm512_sub_ps(scores[2 * half], largest));
+    const __m512 odd = exp2_of_negative(_mm512_sub_ps(scores[2 * half + 1], largest));
+    const __m512i low = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(even)));
+    const __m512i high = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(odd)));
+    const __m512i both = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+    _mm512_store_si512(pairs[4 * half], both);
     // The total is of the rounded weights: their errors then leave the mean alone.
-    state.totals[h] += _mm512_reduce_add_ps(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16)));
+    totals = _mm512_dpbf16_ps(totals, reinterpret_cast<__m512bh>(both), ones);
   }
-  add_values_of_group<Width>(tile, group, weights, state.sums);
+  _mm512_store_ps(state.totals, totals);
+}
+
+/// sums += weights * values, 64 columns and two tokens at a time: interleaved, values meet a pair of weights in one
+/// instruction. The last to read the values calls for the keys of the next tile and for the other half of the lines
+/// ahead.
+template <int Width, bool Last>
+inline void add_values(const Tile& tile, const uint32_t (&pairs)[kTile / 2][kQuad], State& state) {
+  constexpr int kBlocks = 2;  // of 32 columns
+#pragma GCC unroll 1
+  for (int column = 0; column < Width; column += kBlocks * 32) {
+    __m512 low[kQuad][kBlocks], high[kQuad][kBlocks];
+    for (int h = 0; h < kQuad; ++h)
+      for (int b = 0; b < kBlocks; ++b) {
+        low[h][b] = _mm512_load_ps(&state.sums[h][column + 32 * b]);
+        high[h][b] = _mm512_load_ps(&state.sums[h][column + 32 * b + 16]);
+      }
+#pragma GCC unroll 1
+    for (int pair = 0; pair < kTile / 2; ++pair) {
+      const uint16_t* rows[2] = {tile.row(2 * pair) + Width + column, tile.row(2 * pair + 1) + Width + column};
+      __m512bh left[kBlocks], right[kBlocks];
+      for (int b = 0; b < kBlocks; ++b) {
+        const __m512i first = _mm512_loadu_si512(rows[0] + 32 * b), second = _mm512_loadu_si512(rows[1] + 32 * b);
+        left[b] = reinterpret_cast<__m512bh>(_mm512_unpacklo_epi16(first, second));
+        right[b] = reinterpret_cast<__m512bh>(_mm512_unpackhi_epi16(first, second));
+        if (Last) {
+          const int line = column / kLine * (kTile / 2) + 2 * (2 * pair + b);
+          fetch_near(tile.next + 2 * pair * tile.stride + column + 32 * b);
+          fetch_near(tile.next + (2 * pair + 1) * tile.stride + column + 32 * b);
+          fetch_far(tile.line_ahead(kTile * Width / kLine + line));
+          fetch_far(tile.line_ahead(kTile * Width / kLine + line + 1));
+        }
+      }
+      for (int h = 0; h < kQuad; ++h) {
+        const __m512bh weight = reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(pairs[pair][h])));
+        for (int b = 0; b < kBlocks; ++b) {
+          low[h][b] = _mm512_dpbf16_ps(low[h][b], weight, left[b]);
+          high[h][b] = _mm512_dpbf16_ps(high[h][b], weight, right[b]);
+        }
+      }
+    }
+    for (int h = 0; h < kQuad; ++h)
+      for (int b = 0; b < kBlocks; ++b) {
+        _mm512_store_ps(&state.sums[h][column + 32 * b], low[h][b]);
+        _mm512_store_ps(&state.sums[h][column + 32 * b + 16], high[h][b]);
+      }
+  }
+}
+
+/// Takes a tile in, for `quads` times four query heads. `scale` is log2(e) / sqrt(width).
+template <int Width>
+inline void attend_tile(const Tile& tile, const uint16_t* q, float scale, State* states, int64_t quads) {
+  for (int64_t i = 0; i < quads; ++i, q += kQuad * Width) {
+    __m512 scores[4];
+    alignas(64) uint32_t pairs[kTile / 2][kQuad];
+    i == 0 ? tile_scores<Width, true>(tile, q, scores) : tile_scores<Width, false>(tile, q, scores);
+    weigh(scores, tile.count, scale, states[i], pairs);
+    i == quads - 1 ? add_values<Width, true>(tile, pairs, states[i]) : add_values<Width, false>(tile, pairs, states[i]);
+  }
 }
 
 #else
 
+inline int64_t place_of(int64_t column) { return column; }
+
 template <int Width>
-inline void attend_tile(const Tile& tile, const uint16_t* q, int64_t group, float scale, State& state) {
+inline void attend_tile(const Tile& tile, const uint16_t* q, float scale, State* states, int64_t quads) {
+  for (int line = 0; line < 2 * Width * kTile / kLine; ++line) fetch_far(tile.line_ahead(line));
+  const auto read = [](const uint16_t* row, float(&wide)[Width]) {
+    for (int d = 0; d < Width; ++d) wide[d] = kbh::from_bf16(row[d]);
+  };
   float wide[Width];
-  float weights[kMaxGroup][kTile];
-  for (int64_t t = 0; t < tile.count; ++t) {
-    for (int line = 0; line < 2 * Width; line += 32) prefetch(tile.ahead + t * tile.stride + line);
-    for (int d = 0; d < Width; ++d) wide[d] = kbh::from_bf16(tile.rows[t * tile.stride + d]);
-    for (int64_t h = 0; h < group; ++h) {
+  for (int64_t h = 0; h < quads * kQuad; ++h) {
+    State& state = states[h / kQuad];
+    const int64_t head = h % kQuad;
+    float query[Width];
+    read(q + h * Width, query);
+    float weights[kTile];
+    for (int64_t t = 0; t < tile.count; ++t) {
+      read(tile.row(t), wide);
       float lanes[16] = {};
       for (int d = 0; d < Width; d += 16)
-        for (int lane = 0; lane < 16; ++lane) lanes[lane] += kbh::from_bf16(q[h * Width + d + lane]) * wide[d + lane];
-      for (int half = 8; half > 0; half /= 2)
-        for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-      weights[h][t] = lanes[0] * scale;
+        for (int lane = 0; lane < 16; ++lane) lanes[lane] += query[d + lane] * wide[d + lane];
+      float score = 0;
+      for (const float lane : lanes) score += lane;
+      weights[t] = score * scale;
     }
-  }
-  for (int64_t h = 0; h < group; ++h) {
-    const float most = *std::max_element(weights[h], weights[h] + tile.count);
-    if (most > state.largest[h]) {
-      const float factor = std::exp2(state.largest[h] - most);
-      state.totals[h] *= factor;
-      for (int d = 0; d < Width; ++d) state.sums[h * Width + d] *= factor;
-      state.largest[h] = most;
-    }
+    const float most = *std::max_element(weights, weights + tile.count);
+    if (most > state.largest[head]) state.rise(head, most);
     for (int64_t t = 0; t < tile.count; ++t) {
-      weights[h][t] = std::exp2(weights[h][t] - state.largest[h]);
-      state.totals[h] += weights[h][t];
+      const float weight = std::exp2(weights[t] - state.largest[head]);
+      state.totals[head] += weight;
+      read(tile.row(t) + Width, wide);
+      for (int d = 0; d < Width; ++d) state.sums[head][d] += weight * wide[d];
     }
-  }
-  for (int64_t t = 0; t < tile.count; ++t) {
-    for (int d = 0; d < Width; ++d) wide[d] = kbh::from_bf16(tile.rows[t * tile.stride + Width + d]);
-    for (int64_t h = 0; h < group; ++h)
-      for (int d = 0; d < Width; ++d) state.sums[h * Width + d] += weights[h][t] * wide[d];
   }
 }
 
