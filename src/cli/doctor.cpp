@@ -1,12 +1,13 @@
 // kbh doctor: what this machine offers, what is missing, and the command that installs it.
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "cli/cli.hpp"
+#include "cli/findings.hpp"
 #include "device/cpu/topology.hpp"
 #include "lane/host/builder.hpp"
 #include "lane/sealed/builder.hpp"
@@ -15,15 +16,6 @@
 
 namespace kbh::cli {
 namespace {
-
-enum class Status { ok, note, missing };
-
-struct Finding {
-  std::string topic;
-  Status status = Status::ok;
-  std::string text;
-  std::string fix;  // empty when nothing is to be done
-};
 
 std::string_view name_of(Status status) {
   switch (status) {
@@ -95,19 +87,10 @@ Finding beside_us(const std::string& topic) {
   return {topic, Status::missing, path.string() + " is not there", "build it: make"};
 }
 
-Finding gpu() {
-  const bool driver = fs::exists("/dev/nvidiactl");
-  return {"gpu", Status::note,
-          driver
-              ? "an NVIDIA driver is loaded; this build grades on CPU decks, on others it builds and plans (--dry-run)"
-              : "no NVIDIA device: CPU decks; others build and plan (--dry-run)",
-          ""};
-}
-
 int doctor(bool json) {
-  const std::array findings = {
-      processor(), compiler(), nvcc(), sandbox_level(), beside_us("worker"), beside_us("planner"),
-      resources(), cache(),    gpu()};
+  std::vector findings = {processor(),         compiler(),           nvcc(),      sandbox_level(),
+                          beside_us("worker"), beside_us("planner"), resources(), cache()};
+  for (Finding& finding : gpu_findings()) findings.push_back(std::move(finding));
   bool able = true;
   Json list = Json::array();
   Table table{{"what", "", "finding"}, {Align::left, Align::left, Align::left}, {}};

@@ -54,6 +54,14 @@ TEST_P(CommandLine, EndsAsItSays) {
 INSTANTIATE_TEST_SUITE_P(Cases, CommandLine, ::testing::ValuesIn(case_names()),
                          [](const auto& test) { return test.param; });
 
+TEST(Ceilings, OfAGpuNeedOne) {
+  if (fs::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is a GPU";
+  const CommandResult result = kbh({"ceilings", "--device", "cuda"});
+  EXPECT_EQ(result.exit_code, 3) << result.out << result.err;
+  EXPECT_THAT(result.err, ::testing::AnyOf(HasSubstr("no NVIDIA driver"), HasSubstr("sees no device"),
+                                           HasSubstr("built without CUDA decks")));
+}
+
 /// The verbs that --help lists.
 std::vector<std::string> verbs() {
   const std::string completion = kbh({"completion", "fish"}).out;
