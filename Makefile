@@ -57,7 +57,7 @@ lint:
 ## dist     kbh-VERSION-linux-x86_64.tar.zst, which needs nothing installed; unpacked and tried by scripts/dist-test
 dist:
 	@scripts/install-packages build dist
-	@scripts/build portable kbh kbh-worker
+	@scripts/build portable
 	@scripts/dist
 
 ## clean    remove every build folder

@@ -17,27 +17,31 @@ endif()
 if(NOT KBH_WITH_CUDA)
   return()
 endif()
-target_include_directories(kbh_flags SYSTEM INTERFACE ${KBH_CUDA_INCLUDE})
-target_compile_definitions(kbh_flags INTERFACE KBH_WITH_CUDA=1)
 
-# The grader's own device code: one fat binary beside the programs, opened at run time. nvcc compiles the kernels of every
-# file for each architecture; sm_80 as PTX too, for devices that are not listed.
-file(GLOB device_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/*.cu)
+# The grader's own device code: one fat binary a file in kbh-device/ beside the programs, opened at run time. nvcc compiles
+# the kernels for each architecture; sm_80 as PTX too, for devices that are not listed.
 set(KBH_DEVICE_ARCHS 90a CACHE STRING "Architectures of the grader's device code, beside sm_80 PTX (90a 100a 120a ...)")
-set(gencode -gencode arch=compute_80,code=compute_80)
-foreach(arch ${KBH_DEVICE_ARCHS})
-  list(APPEND gencode -gencode arch=compute_${arch},code=sm_${arch})
-endforeach()
-set(device_code "")
-foreach(source ${device_sources})
-  get_filename_component(name ${source} NAME_WE)
-  set(output ${CMAKE_BINARY_DIR}/kbh-device/${name}.fatbin)
-  add_custom_command(
-    OUTPUT ${output}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/kbh-device
-    COMMAND ${KBH_NVCC} -fatbin -std=c++20 -O3 --fmad=false ${gencode} -I${CMAKE_SOURCE_DIR}/src
-            -I${CMAKE_SOURCE_DIR}/include -o ${output} ${source}
-    DEPENDS ${source} VERBATIM)
-  list(APPEND device_code ${output})
-endforeach()
-add_custom_target(kbh_device_code ALL DEPENDS ${device_code})
+
+# kbh_device_code(TARGET file.cu...): target TARGET makes kbh-device/NAME.fatbin of each.
+function(kbh_device_code target)
+  set(gencode -gencode arch=compute_80,code=compute_80)
+  foreach(arch ${KBH_DEVICE_ARCHS})
+    list(APPEND gencode -gencode arch=compute_${arch},code=sm_${arch})
+  endforeach()
+  set(outputs "")
+  foreach(source ${ARGN})
+    get_filename_component(name ${source} NAME_WE)
+    set(output ${CMAKE_BINARY_DIR}/kbh-device/${name}.fatbin)
+    add_custom_command(
+      OUTPUT ${output}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/kbh-device
+      COMMAND ${KBH_NVCC} -fatbin -std=c++20 -O3 --fmad=false ${gencode} -I${CMAKE_SOURCE_DIR}/src
+              -I${CMAKE_SOURCE_DIR}/include -MD -MF ${output}.d -MT ${output} -o ${output} ${source}
+      DEPENDS ${source} DEPFILE ${output}.d VERBATIM)
+    list(APPEND outputs ${output})
+  endforeach()
+  add_custom_target(${target} ALL DEPENDS ${outputs})
+endfunction()
+
+file(GLOB device_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/*.cu)
+kbh_device_code(kbh_device_code ${device_sources})
