@@ -278,7 +278,8 @@ __device__ void invert(Prepared<K>& s) {
 }
 
 /// grid: (chunks, chains), a chain being a head of a sequence. Outputs by chunk: keys_in, queries_in, keys_out (64, K);
-/// solve, pairs (64, 64); fade (K).
+/// solve (2, 64, 64), pairs (64, 64); fade (K). solve is the sum of two bf16 matrices: where keys are alike, w fades
+/// because its terms cancel, and what one bf16 rounds off of A would add up over the chunk instead.
 template <int K>
 __global__ void __launch_bounds__(kPrepareThreads, 2)
     prepare(const uint16_t* q, const uint16_t* k, const float* g, const uint16_t* beta, uint16_t* keys_in,
@@ -291,7 +292,7 @@ __global__ void __launch_bounds__(kPrepareThreads, 2)
   const int64_t first_row = (chain / size.heads * tokens + int64_t{chunk} * kChunk) * size.heads + chain % size.heads;
   const int64_t unit = int64_t{chain} * size.chunks + chunk;
   pairs += unit * kChunk * kChunk;
-  solve += unit * kChunk * kChunk;
+  solve += unit * 2 * kChunk * kChunk;
 
   load_chunk(s, q, k, g, beta, first_row, size.heads);
   diagonal_pairs(s, pairs, scale);
@@ -301,7 +302,10 @@ __global__ void __launch_bounds__(kPrepareThreads, 2)
   for (int i = threadIdx.x; i < kChunk * kChunk; i += kPrepareThreads) {
     const int row = i / kChunk, column = i % kChunk;
     const bool above = column / kBlock > row / kBlock;  // blocks that nobody has written yet
-    solve[i] = kbh::to_bf16(above ? 0 : s.lower[row][column] * s.beta[column]);
+    const float exact = above ? 0 : s.lower[row][column] * s.beta[column];
+    const uint16_t rounded = kbh::to_bf16(exact);
+    solve[i] = rounded;
+    solve[kChunk * kChunk + i] = kbh::to_bf16(exact - kbh::from_bf16(rounded));
     if (above) pairs[i] = 0;
   }
   const float* last = s.sums[kChunk - 1];
@@ -336,7 +340,7 @@ struct Scan {
     uint16_t keys_in[kChunk][kPitch];
     uint16_t queries_in[kChunk][kPitch];
     uint16_t keys_out[kChunk][kPitch];
-    uint16_t solve[kChunk][kSquare];
+    uint16_t solve[2][kChunk][kSquare];
     uint16_t pairs[kChunk][kSquare];
     uint16_t values[kChunk][kColumns];
   } stages[2];
@@ -412,7 +416,8 @@ __global__ void __launch_bounds__(kScanThreads)
     fetch<K>(stage.keys_in, keys_in + unit * kChunk * K, K);
     fetch<K>(stage.queries_in, queries_in + unit * kChunk * K, K);
     fetch<K>(stage.keys_out, keys_out + unit * kChunk * K, K);
-    fetch<kChunk>(stage.solve, solve + unit * kChunk * kChunk, kChunk);
+    fetch<kChunk>(stage.solve[0], solve + unit * 2 * kChunk * kChunk, kChunk);
+    fetch<kChunk>(stage.solve[1], solve + (unit * 2 + 1) * kChunk * kChunk, kChunk);
     fetch<kChunk>(stage.pairs, pairs + unit * kChunk * kChunk, kChunk);
     fetch<kColumns>(stage.values, v + origin + int64_t{chunk} * kChunk * stride, stride);
     commit_copies();
@@ -465,8 +470,11 @@ __global__ void __launch_bounds__(kScanThreads)
     Strip written = {};
     for (int k = 0; k <= first_token; k += 16) {
       load_right(b, s.missing, k);
-      load_left(a, stage.solve, first_token, k);
-      multiply(written, a, b);
+#pragma unroll
+      for (const auto& part : stage.solve) {
+        load_left(a, part, first_token, k);
+        multiply(written, a, b);
+      }
     }
     store(s.written, first_token, written);
     __syncthreads();
@@ -511,7 +519,7 @@ void plan_for(const kbh::sealed::Shape& shape, kbh::sealed::Plan& plan) {
   auto keys_in = plan.scratch<uint16_t>(units * kChunk * K);
   auto queries_in = plan.scratch<uint16_t>(units * kChunk * K);
   auto keys_out = plan.scratch<uint16_t>(units * kChunk * K);
-  auto solve = plan.scratch<uint16_t>(units * kChunk * kChunk);
+  auto solve = plan.scratch<uint16_t>(units * 2 * kChunk * kChunk);
   auto pairs = plan.scratch<uint16_t>(units * kChunk * kChunk);
   auto fade = plan.scratch<float>(units * K);
   const float scale = 1 / sqrtf(static_cast<float>(K));
