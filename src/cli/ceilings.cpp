@@ -86,7 +86,7 @@ void print(const cuda::Ceilings& c) {
   const cuda::LaunchFloors& f = c.floors;
   fmt::print("between two events: nothing {:.2f} us, an empty kernel {:.2f}, two {:.2f}, a graph of one {:.2f}",
              f.nothing_us, f.empty_kernel_us, f.two_kernels_us, f.graph_us);
-  fmt::print("{}\n", f.cluster_us ? fmt::format(", clusters of 8 {:.2f}", *f.cluster_us) : "");
+  fmt::print("{}\n", f.cluster_us ? fmt::format(", a cluster of 8 {:.2f}", *f.cluster_us) : "");
 }
 
 int gpu_ceilings(const CeilingsArguments& arguments, int index) {

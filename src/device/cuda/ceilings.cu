@@ -386,17 +386,22 @@ extern "C" __global__ void kbh_wide_mma_fp64(int turns, unsigned* sink) {
 }
 #endif
 
-/// Fused multiply-adds of single precision: every chain swings around a value of its own.
+/// Fused multiply-adds of single precision. Every chain swings between two values: one that settled on one value, or
+/// left the range, would draw less power.
 extern "C" __global__ void kbh_fma_fp32(int turns, unsigned* sink) {
+  const auto random = [](unsigned seed) { return __uint_as_float(random_float<8, 23>(threadIdx.x * 64 + seed)); };
   float x[kFmaChains];
-  for (int i = 0; i < kFmaChains; ++i) x[i] = __uint_as_float(random_float<8, 23>(threadIdx.x * 64 + i));
-  const float factor = -1 + 0x1p-10F * __uint_as_float(random_float<8, 23>(threadIdx.x + 7));
-  const float addend = __uint_as_float(random_float<8, 23>(threadIdx.x + 8));
+  for (int i = 0; i < kFmaChains; ++i) x[i] = random(i);
+  const float there = 1 + fabsf(random(kFmaChains));
+  const float addend = random(kFmaChains + 1);
+  const float back = 1 / there;
+  const float back_addend = -addend * back;
   for (int turn = 0; turn < turns; ++turn) {
 #pragma unroll
     for (int step = 0; step < kFmaSteps; ++step) {
 #pragma unroll
-      for (int i = 0; i < kFmaChains; ++i) x[i] = __fmaf_rn(x[i], factor, addend);
+      for (int i = 0; i < kFmaChains; ++i)
+        x[i] = step % 2 == 0 ? __fmaf_rn(x[i], there, addend) : __fmaf_rn(x[i], back, back_addend);
     }
   }
   float sum = 0;

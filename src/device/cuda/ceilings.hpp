@@ -45,7 +45,7 @@ struct LaunchFloors {
   double empty_kernel_us = 0;
   double two_kernels_us = 0;
   double graph_us = 0;               // one empty kernel in a graph
-  std::optional<double> cluster_us;  // one empty kernel in clusters of 8; nothing where there are no clusters
+  std::optional<double> cluster_us;  // one empty cluster of 8 blocks; nothing where there are none
   bool operator==(const LaunchFloors&) const = default;
 };
 

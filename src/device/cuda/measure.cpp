@@ -20,8 +20,9 @@ namespace {
 
 constexpr std::int64_t kSmallestSet = 256 << 10;
 constexpr std::int64_t kLargestSet = std::int64_t{4} << 30;
-// A clean sweep over four times the cache leaves nothing of a call behind, and no line to write back.
-constexpr std::int64_t kLeastSweep = 256 << 20;
+// Written and read by a flush, in second-level caches, as in a grade: nothing of a call is left, and no line to write
+// back.
+constexpr std::int64_t kSweeps = 6;
 constexpr double kLimitSeconds = 10;
 
 // Every loop is tried a few times, the best of them many times.
@@ -60,7 +61,7 @@ unsigned resident_blocks(CUfunction function, unsigned threads, unsigned shared)
 /// Calls under a clock that starts behind a clean flush.
 class Stopwatch {
  public:
-  explicit Stopwatch(const DeviceInfo& device) : timer_(device, std::max(kLeastSweep, 4 * device.l2_bytes)) {}
+  explicit Stopwatch(const DeviceInfo& device) : timer_(device, kSweeps * device.l2_bytes) {}
 
   TimedCall call(const Queue& queue) {
     constexpr int kAttempts = 5;
@@ -372,26 +373,27 @@ class Graph {
   CUgraphExec executable_ = nullptr;
 };
 
-void launch_clusters(CUfunction function, unsigned clusters, CUstream stream) {
+void launch_cluster(CUfunction function, CUstream stream) {
   constexpr unsigned kBlocks = 8;
   CUlaunchAttribute cluster{};
   cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
   cluster.value.clusterDim = {kBlocks, 1, 1};
   CUlaunchConfig config{};
-  config.gridDimX = clusters * kBlocks;
+  config.gridDimX = kBlocks;
   config.gridDimY = config.gridDimZ = 1;
   config.blockDimX = 32;
   config.blockDimY = config.blockDimZ = 1;
   config.hStream = stream;
   config.attrs = &cluster;
   config.numAttrs = 1;
-  check(driver().launch(&config, function, nullptr, nullptr), "cannot launch clusters");
+  check(driver().launch(&config, function, nullptr, nullptr), "cannot launch a cluster");
 }
 
+/// Of the smallest launches: one warp, one cluster.
 LaunchFloors launch_floors(const DeviceInfo& device, Stopwatch& watch) {
   const Module code = load_device_code("timing");
   const CUfunction empty = kernel(code, "kbh_empty");
-  const Grid grid{static_cast<unsigned>(device.multiprocessors), 32};
+  const Grid grid{1, 32};
   const Queue one = [&](CUstream stream) { launch(empty, grid, stream, {}); };
   const Graph graph(one);
   LaunchFloors floors;
@@ -405,8 +407,7 @@ LaunchFloors launch_floors(const DeviceInfo& device, Stopwatch& watch) {
       kSamples);
   floors.graph_us = watch.faster_quartile_us([&](CUstream stream) { graph.launch(stream); }, kSamples);
   if (device.major >= 9)
-    floors.cluster_us =
-        watch.faster_quartile_us([&](CUstream stream) { launch_clusters(empty, grid.blocks / 8, stream); }, kSamples);
+    floors.cluster_us = watch.faster_quartile_us([&](CUstream stream) { launch_cluster(empty, stream); }, kSamples);
   return floors;
 }
 
