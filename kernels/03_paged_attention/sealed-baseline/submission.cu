@@ -192,8 +192,9 @@ __device__ void put(Part<D>& part, const Running<D>& running, int g, int t) {
 }
 
 /// parts: (batch * num_heads, splits) times D sums, and as many pairs of largest and total.
+/// Three blocks on a multiprocessor, 8 KB of tile on the way to each of their twelve warps.
 template <int D>
-__global__ void __launch_bounds__(kWarps * 32)
+__global__ void __launch_bounds__(kWarps * 32, 3)
     attend(const uint16_t* query, const uint16_t* cache, const int32_t* block_table, const int32_t* seq_lens,
            float* part_out, float2* part_weight, Sizes size, float scale) {
   const int split = blockIdx.x, kv_head = blockIdx.y, sequence = blockIdx.z;

@@ -165,7 +165,7 @@ __device__ float swiglu(float gate, float up) { return gate / (1.0f + __expf(-ga
 
 __global__ void __launch_bounds__(kThreads) moe(const uint16_t* w_gate, const uint16_t* w_up, const uint16_t* hidden,
                                                 const int32_t* expert_offsets, uint16_t* out, Sizes size) {
-  extern __shared__ char shared[];
+  extern __shared__ __align__(16) char shared[];
   const auto stage = [&](int step) { return shared + step % kStages * kStageBytes; };
 
   const Tile tile = find_tile(expert_offsets, size.experts, blockIdx.y);

@@ -200,7 +200,7 @@ template <int kBlocks, typename Out>
 __global__ void __launch_bounds__(kThreads)
     gemm(const uint4* packed, const uint16_t* scales, const uint16_t* zeros, const uint16_t* x, Out* out, Sizes size) {
   constexpr int kRows = 16 * kBlocks;
-  extern __shared__ char shared[];
+  extern __shared__ __align__(16) char shared[];
   const auto stage = [&](int group) { return shared + group % kStages * kRows * kPitch; };
 
   const int first_row = blockIdx.y * kRows;
@@ -268,8 +268,8 @@ void plan_for(kbh::sealed::Plan& plan, int64_t m, int64_t n, int64_t k) {
   auto packed = plan.prepared<uint4>(n * k / 2 / 16);
   plan.prepare(repack, {.grid = ceil_div(n * k / 2 / 16, 256), .block = 256}, plan.state<uint8_t>(0), packed, n, k);
 
-  // Few rows: memory binds, and many small blocks keep it busy. Many rows: two blocks fill a multiprocessor.
-  const int64_t wanted = kBlocks == 8 ? 264 : 792 / kBlocks;
+  // One round of the machine: four blocks of few rows fit a multiprocessor, or two of many.
+  const int64_t wanted = kBlocks <= 2 ? 528 : 264;
   const int64_t blocks = ceil_div(n, kColumns) * ceil_div(m, 16 * kBlocks);
   const int64_t groups = k / kGroup;
   const int64_t per_split = ceil_div(groups, wanted / blocks < 1 ? 1 : wanted / blocks);
