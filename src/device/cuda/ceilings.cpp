@@ -71,7 +71,7 @@ std::map<std::string, MathPeak> math_from(const Fields& fields, const std::strin
   for (const auto& [dtype, json] : list.items()) {
     const Fields field(json, source, fmt::format("math.{}.", dtype));
     peaks[dtype] = {field.text("loop"), field.number("burst_tflops"), field.number("sustained_tflops"),
-                    field.number("sustained_mhz")};
+                    field.number("sustained_mhz", true)};
   }
   return peaks;
 }

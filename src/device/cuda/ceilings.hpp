@@ -35,7 +35,7 @@ struct MathPeak {
   std::string loop;             // the fastest: "wgmma, 2 warpgroups"
   double burst_tflops = 0;      // one launch of about 100 us
   double sustained_tflops = 0;  // half a second and more: where power limits the clock
-  double sustained_mhz = 0;     // that clock
+  double sustained_mhz = 0;     // that clock; 0: unknown
   bool operator==(const MathPeak&) const = default;
 };
 
