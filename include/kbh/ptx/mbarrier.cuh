@@ -1,4 +1,5 @@
-// Barriers that count bytes: a neighbour's stores announce themselves, so nobody waits longer than for the data.
+// Barriers in shared memory that count arrivals and bytes: what a neighbour stores announces itself, so nobody waits
+// longer than for the data, and no fence holds up the sender as that of a cluster barrier does. Each is used once.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +9,40 @@
 
 namespace kbh::ptx {
 
-/// One thread prepares the barrier for `bytes` that neighbours are going to send; the cluster's first barrier
-/// (cluster_arrive_relaxed, cluster_wait) publishes it. PTX ISA, "mbarrier.init", "mbarrier.arrive.expect_tx",
+using Barrier = std::uint64_t;
+
+/// Done when `arrivals` announcements have come, and the bytes that they announce. One thread makes it, then publishes.
+/// PTX ISA, "mbarrier.init".
+__device__ inline void make_barrier(Barrier* barrier, unsigned arrivals) {
+  cuda::ptx::mbarrier_init(barrier, arrivals);
+}
+
+/// Before cluster_arrive_relaxed(): neighbours find the barriers made after cluster_wait(). PTX ISA,
 /// "fence.mbarrier_init".
-__device__ inline void expect_bytes(std::uint64_t* barrier, unsigned bytes) {
-  cuda::ptx::mbarrier_init(barrier, 1);
+__device__ inline void publish_barriers() {
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
-  cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta, cuda::ptx::space_shared, barrier,
-                                       bytes);
 }
 
-/// Sixteen bytes into the shared memory of block `rank`, counted by its barrier. PTX ISA, "st.async".
+/// One arrival at the barrier of block `rank`, and `bytes` that will come with it. Relaxed: the bytes themselves are
+/// ordered by send(). PTX ISA, "mbarrier.arrive.expect_tx".
+__device__ inline void announce(Barrier* barrier, unsigned bytes, unsigned rank) {
+  cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_relaxed, cuda::ptx::scope_cluster, cuda::ptx::space_cluster,
+                                       at_rank(barrier, rank), bytes);
+}
+
+/// 4, 8 or 16 bytes into the shared memory of block `rank`, counted by its barrier. PTX ISA, "st.async".
 template <typename T>
-__device__ inline void send(T* shared, const T& value, std::uint64_t* barrier, unsigned rank) {
-  static_assert(sizeof(T) == 16);
-  cuda::ptx::st_async(reinterpret_cast<std::int32_t*>(at_rank(shared, rank)),
-                      reinterpret_cast<const std::int32_t(&)[4]>(value), at_rank(barrier, rank));
+__device__ inline void send(T* shared, const T& value, Barrier* barrier, unsigned rank) {
+  if constexpr (sizeof(T) == 16)
+    cuda::ptx::st_async(reinterpret_cast<std::int32_t*>(at_rank(shared, rank)),
+                        reinterpret_cast<const std::int32_t(&)[4]>(value), at_rank(barrier, rank));
+  else
+    cuda::ptx::st_async(at_rank(shared, rank), value, at_rank(barrier, rank));
 }
 
-/// Returns when the bytes of the barrier's first phase are there. PTX ISA, "mbarrier.try_wait".
-__device__ inline void wait_for_bytes(std::uint64_t* barrier) {
-  while (!cuda::ptx::mbarrier_try_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster, barrier, 0)) {
+/// PTX ISA, "mbarrier.try_wait".
+__device__ inline void wait(Barrier* barrier) {
+  while (!cuda::ptx::mbarrier_try_wait_parity(barrier, 0)) {
   }
 }
 

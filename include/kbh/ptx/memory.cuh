@@ -3,9 +3,17 @@
 
 namespace kbh::ptx {
 
-/// `*from` where `wanted`, else `otherwise`. Volatile: loads are issued where they stand, before what the program does
-/// next, and all of a thread's are under way at once. A predicate instead of a branch, for the same reason.
-/// PTX ISA, "Data Movement and Conversion Instructions: ld.global.nc".
+/// Volatile: loads are issued where they stand, before what the program does next, and all of a thread's are under way
+/// at once. PTX ISA, "Data Movement and Conversion Instructions: ld.global.nc".
+__device__ inline float4 load_once(const float4* from) {
+  float4 loaded;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(loaded.x), "=f"(loaded.y), "=f"(loaded.z), "=f"(loaded.w)
+               : "l"(from));
+  return loaded;
+}
+
+/// `*from` where `wanted`, else `otherwise`. A predicate instead of a branch: nothing waits.
 __device__ inline float4 load_once(const float4* from, bool wanted, float4 otherwise) {
   asm volatile(
       "{\n"

@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(kLongThreads) long_rows(const float* __restric
   for (int block = 0; block < blocks; ++block) total += *at_rank(&sum_of_block, block);
   cluster_sync();  // nobody leaves whose memory is still being read
 
-  const float inverse = __frcp_rn(static_cast<float>(total));
-  each(begin, end, [&](int i) { y[row + i] = exponential(x[row + i] - largest) * inverse; });
+  const float factor = inverse(total);
+  each(begin, end, [&](int i) { y[row + i] = exponential(x[row + i] - largest) * factor; });
 }
 
 }  // namespace softmax

@@ -36,13 +36,13 @@ struct CompensatedSum {
 /// grid takes lanes up to 63, the fine one what the coarse rounding leaves and the compensation.
 __device__ inline double warp_total(const CompensatedSum& lane) {
   constexpr float kCoarse = 0x1.8p7f;  // an ulp is 2^-16
-  constexpr float kFine = 0x1.8p-13f;  // an ulp is 2^-36
+  constexpr float kFine = 0x1.8p-12f;  // an ulp is 2^-35
   const float value = lane.high - 1;
   const float coarse = value + kCoarse;
   const float fine = value - (coarse - kCoarse) + lane.low + kFine;
   const int whole = warp_sum(__float_as_int(coarse) - __float_as_int(kCoarse));
   const int rest = warp_sum(__float_as_int(fine) - __float_as_int(kFine));
-  return whole * 0x1p-16 + rest * 0x1p-36;
+  return whole * 0x1p-16 + rest * 0x1p-35;
 }
 
 /// Of numbers up to 2^19, rounded to multiples of 2^-36: in two halves, because redux.sync adds 32 bits.
@@ -52,6 +52,8 @@ __device__ inline double warp_total(double lane) {
   const unsigned high = warp_sum(static_cast<unsigned>(units >> 24));
   return high * 0x1p-12 + low * 0x1p-36;
 }
+
+__device__ inline float inverse(double sum) { return __frcp_rn(static_cast<float>(sum)); }
 
 /// What some elements contribute: their largest logit, and the sum of e^(x - largest).
 struct alignas(16) Part {

@@ -19,21 +19,17 @@ using namespace softmax;
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / kLanes;
 
-/// A warp takes its elements in this many batches, each with a maximum of its own: exponentials of the first are
-/// computed while the loads of the second are under way.
-template <int kVectors>
-constexpr int kBatches = kVectors >= 4 ? 2 : 1;
-
-template <int kCluster, int kVectors>
+template <int kCluster>
 struct Shared {
-  Part of_batches[kWarps * kBatches<kVectors>];  // of this block
-  Part of_blocks[kCluster];                      // of the cluster
-  uint64_t arrived;                              // all of of_blocks
+  Part of_warps[kWarps];     // of this block
+  Part of_blocks[kCluster];  // of the cluster
+  Barrier blocks_here;
 };
 
-/// Replaces logits by exponentials below the batch's largest, which the warp agrees upon.
+/// Replaces logits by exponentials below the warp's largest. No wider maximum is waited for: warps whose logits have
+/// come compute while others' are under way.
 template <int kCount>
-__device__ Part exponentiate(float* values) {
+__device__ Part exponentiate(float (&values)[kCount]) {
   float most = values[0];
 #pragma unroll
   for (int i = 1; i < kCount; ++i) most = fmaxf(most, values[i]);
@@ -48,56 +44,50 @@ __device__ Part exponentiate(float* values) {
   return {most, warp_total(sum)};
 }
 
-/// The row's part, and what e^(x - largest of this block) is multiplied with for an output.
-struct Total {
-  float largest_of_block;
-  float factor;
-};
-
-/// All blocks tell each other their parts. Sixteen bytes to every neighbour, who waits for those and nothing else.
-template <int kCluster, int kVectors>
-__device__ Total exchange(Shared<kCluster, kVectors>& shared) {
-  constexpr int kParts = kWarps * kBatches<kVectors>;
+/// What outputs of this warp are its exponentials times, from the largest logits on the way to the row's: the warp's,
+/// the block's, the row's. In the same steps as the sum was made, so that roundings of them cancel.
+template <int kCluster>
+__device__ float factor_of_warp(Shared<kCluster>& shared, float largest) {
   const int lane = lane_of_thread();
-  if (kCluster == 1 || warp_of_thread() == 0) {
-    const Part of_block = merged(lane < kParts ? shared.of_batches[lane] : no_part());
-    if constexpr (kCluster == 1) return {of_block.largest, __frcp_rn(static_cast<float>(of_block.sum))};
-    if (lane < kCluster) send(&shared.of_blocks[blockIdx.x % kCluster], of_block, &shared.arrived, lane);
+  Part block = no_part();
+  if (kCluster == 1 || warp_of_thread() == 0) block = merged(lane < kWarps ? shared.of_warps[lane] : no_part());
+  if constexpr (kCluster == 1) return exponential(largest - block.largest) * inverse(block.sum);
+
+  // Sixteen bytes to every neighbour, who waits for those and nothing else.
+  const unsigned me = blockIdx.x % kCluster;
+  if (warp_of_thread() == 0 && lane < kCluster) {
+    announce(&shared.blocks_here, sizeof(Part), lane);
+    send(&shared.of_blocks[me], block, &shared.blocks_here, lane);
   }
-  wait_for_bytes(&shared.arrived);
+  wait(&shared.blocks_here);
   const Part row = merged(lane < kCluster ? shared.of_blocks[lane] : no_part());
-  const float of_block = shared.of_blocks[blockIdx.x % kCluster].largest;
-  return {of_block, exponential(of_block - row.largest) * __frcp_rn(static_cast<float>(row.sum))};
+  const float of_block = shared.of_blocks[me].largest;
+  return exponential(largest - finite(of_block)) * (exponential(of_block - row.largest) * inverse(row.sum));
 }
 
-/// A row for each cluster, a slice of it for each block, held in registers: read once, written once.
-template <int kCluster, int kVectors>
+/// A row for each cluster, a slice of it for each block, held in registers: read once, written once. Two blocks fit on
+/// a multiprocessor where their slices are short: eight clusters of sixteen are then sure to run together.
+template <int kCluster, int kVectors, bool kWhole>
 __global__ void __launch_bounds__(kThreads, kVectors <= 4 ? 2 : 1)
     softmax_rows(const float* __restrict__ x, float* __restrict__ y, int n) {
-  constexpr int kOfBatch = kVectors * 4 / kBatches<kVectors>;
-  __shared__ Shared<kCluster, kVectors> shared;
-  if constexpr (kCluster > 1) {
-    if (threadIdx.x == 0) expect_bytes(&shared.arrived, kCluster * sizeof(Part));
-    cluster_arrive_relaxed();
-  }
+  __shared__ Shared<kCluster> shared;
   const int64_t row = static_cast<int64_t>(blockIdx.x / kCluster) * n;
-  RowSlice<kThreads, kVectors> slice({x + row, n}, blockIdx.x % kCluster, kCluster, -kInfinity);
+  RowSlice<kThreads, kVectors, kWhole> slice({x + row, n}, blockIdx.x % kCluster, kCluster, -kInfinity);
 
-  float largest[kBatches<kVectors>];
-#pragma unroll
-  for (int b = 0; b < kBatches<kVectors>; ++b) {
-    const Part part = exponentiate<kOfBatch>(slice.values + b * kOfBatch);
-    if (lane_of_thread() == 0) shared.of_batches[warp_of_thread() * kBatches<kVectors> + b] = part;
-    largest[b] = part.largest;
+  if constexpr (kCluster > 1) {
+    if (threadIdx.x == 0) {
+      make_barrier(&shared.blocks_here, kCluster);
+      publish_barriers();
+    }
+    cluster_arrive_relaxed();
+    cluster_wait();
   }
-  if constexpr (kCluster > 1) cluster_wait();  // all blocks run, and their barriers expect what is sent
+  const Part of_warp = exponentiate(slice.values);
+  if (lane_of_thread() == 0) shared.of_warps[warp_of_thread()] = of_warp;
   __syncthreads();
-  const Total total = exchange(shared);
+  const float factor = factor_of_warp(shared, of_warp.largest);
 #pragma unroll
-  for (int b = 0; b < kBatches<kVectors>; ++b) {
-    const float factor = exponential(largest[b] - finite(total.largest_of_block)) * total.factor;
-    for (int i = 0; i < kOfBatch; ++i) slice.values[b * kOfBatch + i] *= factor;
-  }
+  for (int i = 0; i < kVectors * 4; ++i) slice.values[i] *= factor;
   slice.store(y + row);
 }
 
@@ -128,28 +118,27 @@ int cluster_for(int64_t batch, int64_t n) {
 
 using Softmax = void (*)(const float*, float*, int);
 
+template <int kCluster, int kVectors>
+Softmax softmax_with(int64_t n) {
+  if (fills<kThreads, kVectors>(n, kCluster)) return softmax_rows<kCluster, kVectors, true>;
+  return softmax_rows<kCluster, kVectors, false>;
+}
+
 template <int kVectors>
-Softmax softmax_with(int cluster) {
-  switch (cluster) {
-    case 1:
-      return softmax_rows<1, kVectors>;
-    case 2:
-      return softmax_rows<2, kVectors>;
-    case 4:
-      return softmax_rows<4, kVectors>;
-    case 8:
-      return softmax_rows<8, kVectors>;
-    default:
-      return softmax_rows<16, kVectors>;
-  }
+Softmax softmax_with(int64_t n, int cluster) {
+  if (cluster == 1) return softmax_with<1, kVectors>(n);
+  if (cluster == 2) return softmax_with<2, kVectors>(n);
+  if (cluster == 4) return softmax_with<4, kVectors>(n);
+  if (cluster == 8) return softmax_with<8, kVectors>(n);
+  return softmax_with<16, kVectors>(n);
 }
 
 Softmax kernel_for(int cluster, int64_t n) {
   const int64_t vectors = vectors_per_thread(n, cluster);
-  if (vectors <= 2) return softmax_with<2>(cluster);
-  if (vectors <= 4) return softmax_with<4>(cluster);
-  if (vectors <= 8) return softmax_with<8>(cluster);
-  return softmax_with<kMostVectors>(cluster);
+  if (vectors <= 2) return softmax_with<2>(n, cluster);
+  if (vectors <= 4) return softmax_with<4>(n, cluster);
+  if (vectors <= 8) return softmax_with<8>(n, cluster);
+  return softmax_with<kMostVectors>(n, cluster);
 }
 
 }  // namespace

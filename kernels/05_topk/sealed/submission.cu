@@ -7,6 +7,7 @@
 
 #include <kbh/ptx/cluster.cuh>
 #include <kbh/ptx/keys.cuh>
+#include <kbh/ptx/mbarrier.cuh>
 #include <kbh/ptx/row_slice.cuh>
 #include <kbh/ptx/warp.cuh>
 
@@ -41,31 +42,40 @@ constexpr int kGroupsPerWarp = kCluster == 1 ? 2 : 1;
 template <int kCluster>
 constexpr int kGroups = kWarps * kGroupsPerWarp<kCluster>;
 
-/// Keys of one block, then zeros. The odd ends put the lists of neighbours into different banks.
+/// Keys of one block. The odd ends put the lists of neighbours into different banks.
 template <int kCluster>
 using List = Key[kRoom + 16 / kCluster];
 
+/// What stands in the arrays comes from every block of the cluster.
 template <int kCluster>
-struct alignas(16) Shared {
-  int maxima[kGroups<kCluster>];  // of this block's groups
-  int bounds[kCluster];           // from every block: a value that `wanted` of its elements reach
-  unsigned survivors;
-  unsigned overflow;
-  List<kCluster> lists[kCluster];  // from every block: its elements that reach the least bound
+struct Shared {
+  List<kCluster> lists[kCluster];  // elements that reach the least bound
+  unsigned counts[kCluster];       // how many; more than kRoom are not listed
+  int bounds[kCluster];            // values that `wanted` elements reach
+  int maxima[kGroups<kCluster>];   // of this block's groups
+  unsigned survivors;              // of this block, so far
+  Barrier bounds_here, lists_here;
 };
 
+/// For what the barrier counts, or for the own threads where a block works alone.
 template <int kCluster>
-__device__ void sync() {
+__device__ void wait_for(Barrier& barrier) {
   if constexpr (kCluster == 1)
     __syncthreads();
   else
-    cluster_sync();
+    wait(&barrier);
+}
+
+template <int kCluster>
+__device__ unsigned rank() {
+  return blockIdx.x % kCluster;
 }
 
 /// Tells every block of the cluster a value that at least `wanted` elements of this block reach: of the group maxima
-/// the one in place `wanted`. Each warp counts who is above its own maxima, and the one whose maximum it is speaks.
+/// the one in place `wanted`. Each warp counts who stands before its own maxima, and the one whose maximum it is
+/// speaks.
 template <int kCluster>
-__device__ void publish_bound(Shared<kCluster>& shared, float most, int wanted) {
+__device__ void send_bound(Shared<kCluster>& shared, float most, int wanted) {
   constexpr int kOfWarp = kGroupsPerWarp<kCluster>;
   constexpr int kOfLane = kGroups<kCluster> / kLanes;
   const int lane = lane_of_thread();
@@ -80,89 +90,111 @@ __device__ void publish_bound(Shared<kCluster>& shared, float most, int wanted) 
   int others[kOfLane];
 #pragma unroll
   for (int s = 0; s < kOfLane; ++s) others[s] = shared.maxima[s * kLanes + lane];
-  if constexpr (kCluster > 1) cluster_wait();  // all blocks run: their shared memory is there
 #pragma unroll
   for (int g = 0; g < kOfWarp; ++g) {
-    int above = 0;
-    int reached = 0;
+    const int place = warp_of_thread() * kOfWarp + g;
+    int before = 0;
 #pragma unroll
-    for (int s = 0; s < kOfLane; ++s) {
-      above += lanes_where(others[s] > mine[g]);
-      reached += lanes_where(others[s] >= mine[g]);
+    for (int s = 0; s < kOfLane; ++s)
+      before += lanes_where(others[s] > mine[g] || (others[s] == mine[g] && s * kLanes + lane < place));
+    if (before != wanted - 1 || lane >= kCluster) continue;
+    if constexpr (kCluster == 1) {
+      shared.bounds[0] = mine[g];
+    } else {
+      announce(&shared.bounds_here, sizeof(int), lane);
+      send(&shared.bounds[rank<kCluster>()], mine[g], &shared.bounds_here, lane);
     }
-    // Equal maxima speak together, and say the same.
-    if (above < wanted && wanted <= reached && lane < kCluster)
-      *at_rank(&shared.bounds[blockIdx.x % kCluster], lane) = mine[g];
   }
 }
 
-/// This block's elements that reach `bound`, as keys in its own list and in its neighbours' copies of it.
-template <int kCluster, int kVectors>
-__device__ void publish_survivors(Shared<kCluster>& shared, const RowSlice<kThreads, kVectors>& slice, float most,
-                                  float bound) {
-  const unsigned me = blockIdx.x % kCluster;
-  Key* const list = shared.lists[me];
-  if (most >= bound) {
+/// This block's elements that reach `bound`, as keys in its own list.
+template <int kCluster, int kCount, typename Slice>
+__device__ void list_survivors(Shared<kCluster>& shared, const Slice& slice, const float (&values)[kCount],
+                               float bound) {
+  unsigned passing = 0;
 #pragma unroll
-    for (int i = 0; i < kVectors * 4; ++i)
-      if (slice.values[i] >= bound) {
-        const unsigned at = atomicAdd(&shared.survivors, 1);
-        if (at < kRoom) list[at] = key_of(slice.values[i], slice.place(i));
-      }
+  for (const float value : values) passing += value >= bound;
+  if (passing == 0) return;
+  unsigned at = atomicAdd(&shared.survivors, passing);
+  Key* const list = shared.lists[rank<kCluster>()];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if (!(values[i] >= bound)) continue;
+    if (at < kRoom) list[at] = key_of(values[i], slice.place(i));
+    ++at;
   }
-  __syncthreads();
-  if constexpr (kCluster == 1) return;
-  const unsigned found = shared.survivors;
-  const unsigned lane = lane_of_thread();
-  for (unsigned s = warp_of_thread(); s < min(found, kRoom); s += kWarps)
-    if (lane < kCluster && lane != me) *at_rank(&list[s], lane) = list[s];
-  if (found > kRoom && threadIdx.x < kCluster) *at_rank(&shared.overflow, threadIdx.x) = 1;
-  sync<kCluster>();
 }
 
-/// How many of this lane's share of all keys are greater than `mine`. Four at a time: their loads overlap.
+/// The own list into every neighbour's copy of it, a warp to a key and a lane to a neighbour.
 template <int kCluster>
-__device__ unsigned greater_keys(const Shared<kCluster>& shared, Key mine) {
+__device__ void send_survivors(Shared<kCluster>& shared) {
+  const unsigned lane = lane_of_thread();
+  const unsigned me = rank<kCluster>();
+  const unsigned found = shared.survivors;
+  const unsigned listed = min(found, kRoom);
+  if (lane >= kCluster) return;
+  if (warp_of_thread() == 0) {
+    announce(&shared.lists_here, (lane == me ? 0 : listed * sizeof(Key)) + sizeof found, lane);
+    send(&shared.counts[me], found, &shared.lists_here, lane);
+  }
+  if (lane == me) return;
+  for (unsigned s = warp_of_thread(); s < listed; s += kWarps)
+    send(&shared.lists[me][s], shared.lists[me][s], &shared.lists_here, lane);
+}
+
+/// How many of this lane's share of all keys are greater than `mine`: the list of one block, or every n-th of it. Four
+/// at a time: their loads overlap, and what stands behind the end of a list is loaded but not counted.
+template <int kCluster>
+__device__ unsigned greater_keys(const Shared<kCluster>& shared, unsigned count, Key mine) {
   constexpr unsigned kStep = kLanes / kCluster;
   const unsigned lane = lane_of_thread();
   const Key* const list = shared.lists[lane % kCluster];
   unsigned greater = 0;
-  for (unsigned i = lane / kCluster; i < kRoom; i += 4 * kStep) {
-    const Key keys[4] = {list[i], list[i + kStep], list[i + 2 * kStep], list[i + 3 * kStep]};
-    for (const Key key : keys) greater += key > mine;
-    if (keys[3] == 0) break;
-  }
+  for (unsigned i = lane / kCluster; i < count; i += 4 * kStep)
+#pragma unroll
+    for (unsigned j = i; j < i + 4 * kStep; j += kStep) greater += list[j] > mine && j < count;
   return greater;
 }
 
 /// A row for each cluster, a slice of it for each block, held in registers.
-template <int kCluster, int kVectors>
+template <int kCluster, int kVectors, bool kWhole>
 __global__ void __launch_bounds__(kThreads, 1)
     select_rows(const float* __restrict__ x, float* __restrict__ values, int64_t* __restrict__ indices, int n, int k) {
   __shared__ Shared<kCluster> shared;
-  if constexpr (kCluster > 1) cluster_arrive_relaxed();
-  const int row = blockIdx.x / kCluster;
-  const Row of_row{x + static_cast<int64_t>(row) * n, n};
-  const RowSlice<kThreads, kVectors> slice(of_row, blockIdx.x % kCluster, kCluster, kAbsent);
+  const int64_t row = blockIdx.x / kCluster;
+  const Row of_row{x + row * n, n};
+  const RowSlice<kThreads, kVectors, kWhole> slice(of_row, rank<kCluster>(), kCluster, kAbsent);
 
-  // While the loads are under way. Neighbours write to the lists only after the bounds have gone round.
-  for (int i = threadIdx.x; i < static_cast<int>(sizeof shared.lists / sizeof(Key)); i += kThreads)
-    shared.lists[0][i] = 0;
-  if (threadIdx.x == 0) shared.survivors = shared.overflow = 0;
-
+  if (threadIdx.x == 0) {
+    shared.survivors = 0;
+    if constexpr (kCluster > 1) {
+      make_barrier(&shared.bounds_here, kCluster);
+      make_barrier(&shared.lists_here, kCluster);
+      publish_barriers();
+    }
+  }
+  if constexpr (kCluster > 1) {
+    cluster_arrive_relaxed();
+    cluster_wait();
+  }
   const float most = largest_of(slice.values);
-  publish_bound(shared, most, (k + kCluster - 1) / kCluster);
-  sync<kCluster>();
-  const int least = warp_min(shared.bounds[lane_of_thread() % kCluster]);
-  publish_survivors(shared, slice, most, from_ordered(least));
+  send_bound(shared, most, (k + kCluster - 1) / kCluster);
+  wait_for<kCluster>(shared.bounds_here);
+  const float bound = from_ordered(warp_min(shared.bounds[lane_of_thread() % kCluster]));
+  if (most >= bound) list_survivors(shared, slice, slice.values, bound);
+  __syncthreads();
+  if constexpr (kCluster > 1) {
+    send_survivors(shared);
+    wait(&shared.lists_here);
+  }
+  const unsigned count = kCluster == 1 ? shared.survivors : shared.counts[lane_of_thread() % kCluster];
+  const Winners winners{values + row * k, indices + row * k, k};
+  if (__any_sync(kAllLanes, count > kRoom)) return exact_row(of_row, winners);
 
-  const Winners winners{values + static_cast<int64_t>(row) * k, indices + static_cast<int64_t>(row) * k, k};
-  const unsigned found = shared.survivors;
-  if (kCluster == 1 ? found > kRoom : shared.overflow != 0) return exact_row(of_row, winners);
-  const Key* const list = shared.lists[blockIdx.x % kCluster];
-  for (unsigned s = warp_of_thread(); s < found; s += kWarps) {
+  const Key* const list = shared.lists[rank<kCluster>()];
+  for (unsigned s = warp_of_thread(); s < shared.survivors; s += kWarps) {
     const Key mine = list[s];
-    const unsigned place = warp_sum(greater_keys(shared, mine));
+    const unsigned place = warp_sum(greater_keys(shared, count, mine));
     if (lane_of_thread() == 0) winners.put(place, mine);
   }
 }
@@ -170,13 +202,13 @@ __global__ void __launch_bounds__(kThreads, 1)
 constexpr int kArgmaxThreads = 512;
 
 /// k = 1: a block for each row. The first warp that holds the maximum writes it.
-template <int kVectors>
+template <int kVectors, bool kWhole>
 __global__ void __launch_bounds__(kArgmaxThreads)
     largest_of_rows(const float* __restrict__ x, float* __restrict__ values, int64_t* __restrict__ indices, int n) {
   constexpr int kOfBlock = kArgmaxThreads / kLanes;
   __shared__ int maxima[kOfBlock];
-  const int row = blockIdx.x;
-  const RowSlice<kArgmaxThreads, kVectors> slice({x + static_cast<int64_t>(row) * n, n}, 0, 1, kAbsent);
+  const int64_t row = blockIdx.x;
+  const RowSlice<kArgmaxThreads, kVectors, kWhole> slice({x + row * n, n}, 0, 1, kAbsent);
   const int mine = ordered(largest_of(slice.values));
   const int of_warp = warp_max(mine);
   if (lane_of_thread() == 0) maxima[warp_of_thread()] = of_warp;
@@ -196,9 +228,8 @@ __global__ void __launch_bounds__(kArgmaxThreads)
 /// Any shape, several passes over memory.
 __global__ void __launch_bounds__(topk::kExactThreads)
     exact_rows(const float* __restrict__ x, float* __restrict__ values, int64_t* __restrict__ indices, int n, int k) {
-  const int row = blockIdx.x / cluster_size();
-  exact_row({x + static_cast<int64_t>(row) * n, n},
-            {values + static_cast<int64_t>(row) * k, indices + static_cast<int64_t>(row) * k, k});
+  const int64_t row = blockIdx.x / cluster_size();
+  exact_row({x + row * n, n}, {values + row * k, indices + row * k, k});
 }
 
 // -- The plan ------------------------------------------------------------------------------------------------------
@@ -223,20 +254,19 @@ kbh::sealed::Extent clusters(int blocks) { return blocks == 1 ? kbh::sealed::Ext
 
 using Select = void (*)(const float*, float*, int64_t*, int, int);
 
+template <int kCluster, int kVectors>
+Select select_with(int64_t n) {
+  if (fills<kThreads, kVectors>(n, kCluster)) return select_rows<kCluster, kVectors, true>;
+  return select_rows<kCluster, kVectors, false>;
+}
+
 template <int kVectors>
-Select select_with(int cluster) {
-  switch (cluster) {
-    case 1:
-      return select_rows<1, kVectors>;
-    case 2:
-      return select_rows<2, kVectors>;
-    case 4:
-      return select_rows<4, kVectors>;
-    case 8:
-      return select_rows<8, kVectors>;
-    default:
-      return select_rows<16, kVectors>;
-  }
+Select select_with(int64_t n, int cluster) {
+  if (cluster == 1) return select_with<1, kVectors>(n);
+  if (cluster == 2) return select_with<2, kVectors>(n);
+  if (cluster == 4) return select_with<4, kVectors>(n);
+  if (cluster == 8) return select_with<8, kVectors>(n);
+  return select_with<16, kVectors>(n);
 }
 
 /// The kernel that holds a row in registers; exact_rows where it does not fit, or where its bound would be of no use.
@@ -244,9 +274,9 @@ Select kernel_for(int cluster, int64_t n, int64_t k) {
   const int64_t groups = cluster == 1 ? kGroups<1> : kGroups<2>;
   if (ceiling(k, cluster) > groups / 2) return exact_rows;
   const int64_t per_thread = ceiling(ceiling(vectors_of(n), cluster), kThreads);
-  if (per_thread <= 1) return select_with<1>(cluster);
-  if (per_thread <= 2) return select_with<2>(cluster);
-  if (per_thread <= 4) return select_with<4>(cluster);
+  if (per_thread <= 1) return select_with<1>(n, cluster);
+  if (per_thread <= 2) return select_with<2>(n, cluster);
+  if (per_thread <= 4) return select_with<4>(n, cluster);
   return exact_rows;
 }
 
@@ -259,7 +289,9 @@ KBH_SEALED_PLAN(shape, plan) {
   const auto indices = plan.output<int64_t>(1);
   const int64_t per_thread = ceiling(vectors_of(n), kArgmaxThreads);
   if (k == 1 && per_thread <= 4) {
-    const auto kernel = per_thread <= 2 ? largest_of_rows<2> : largest_of_rows<4>;
+    const auto kernel = fills<kArgmaxThreads, 2>(n, 1) ? largest_of_rows<2, true>
+                        : per_thread <= 2              ? largest_of_rows<2, false>
+                                                       : largest_of_rows<4, false>;
     plan.run(kernel, {.grid = batch, .block = kArgmaxThreads}, x, values, indices, n);
     return;
   }
