@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include <kbh/crew.hpp>
@@ -26,7 +27,7 @@ struct Call {
   float* y;
 };
 
-/// The whole row's largest logit, and the reciprocal of its sum (of terms as they are scaled).
+/// The whole row's largest logit, and the reciprocal of its sum.
 struct Total {
   float largest;
   float inverse;
@@ -36,7 +37,7 @@ struct Total {
     double sum = 0;
     for (int64_t p = 0; p < count; ++p)
       sum += parts[p].sum * std::exp(static_cast<double>(parts[p].largest) - static_cast<double>(largest));
-    inverse = static_cast<float>(1 / sum);
+    inverse = static_cast<float>(softmax::kTermScale / sum);
   }
 };
 
@@ -50,12 +51,10 @@ class Softmax {
 
   void run(const Call& call) {
     call_ = call;
+    for (std::atomic<int64_t>* counter : {&next_row_, &next_sum_, &summed_, &next_output_}) counter->store(0);
     const int64_t bytes = 2 * call.batch * call.n * int64_t{sizeof(float)};
-    const int helpers = static_cast<int>(std::min<int64_t>(bytes / kBytesPerHelper, crew_.members() - 1));
-    for (phase_ = split_ ? Phase::sums : Phase::rows; phase_ != Phase::done; phase_ = after(phase_)) {
-      next_.store(0, std::memory_order_relaxed);
-      crew_.run(helpers);
-    }
+    helpers_ = static_cast<int>(std::min<int64_t>(bytes / kBytesPerHelper, crew_.members() - 1));
+    crew_.run(helpers_);
   }
 
  private:
@@ -64,20 +63,31 @@ class Softmax {
 
   /// Where there are rows enough, each is the work of one thread. Where there are few, all threads sum segments, and
   /// when all are summed, all write them.
-  enum class Phase { rows, sums, outputs, done };
-  static Phase after(Phase phase) { return phase == Phase::sums ? Phase::outputs : Phase::done; }
-
   void work() {
-    const int64_t pieces = phase_ == Phase::rows ? call_.batch : call_.batch * per_row_;
-    for (int64_t i = take(); i < pieces; i = take()) {
-      if (phase_ == Phase::rows) whole_row(i);
-      if (phase_ == Phase::sums) sum(i / per_row_, i % per_row_);
-      if (phase_ == Phase::outputs) write(i / per_row_, i % per_row_, total(i / per_row_));
+    if (split_) {
+      const int64_t segments = call_.batch * per_row_;
+      share(next_sum_, segments, [&](int64_t i) {
+        sum(i / per_row_, i % per_row_);
+        summed_.fetch_add(1, std::memory_order_release);
+      });
+      while (summed_.load(std::memory_order_acquire) < segments) std::this_thread::yield();
+      share(next_output_, segments, [&](int64_t i) { write(i / per_row_, i % per_row_, total(i / per_row_)); });
+    } else {
+      share(next_row_, call_.batch, [&](int64_t row) { whole_row(row); });
     }
     softmax::end_stream();
   }
 
-  int64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }
+  /// Takes runs of pieces until none is left: long ones first, for what a thread reads ahead should be its own; single
+  /// ones last, so that all end together.
+  void share(std::atomic<int64_t>& next, int64_t pieces, const auto& job) const {
+    for (int64_t first = next.load(std::memory_order_relaxed); first < pieces;) {
+      const int64_t length = std::max<int64_t>(1, (pieces - first) / (2 * (helpers_ + 1)));
+      if (!next.compare_exchange_weak(first, first + length, std::memory_order_relaxed)) continue;
+      for (int64_t i = first; i < first + length; ++i) job(i);
+      first = next.load(std::memory_order_relaxed);
+    }
+  }
 
   void whole_row(int64_t row) {
     for (int64_t s = 0; s < per_row_; ++s) sum(row, s);
@@ -102,9 +112,12 @@ class Softmax {
   Call call_{};
   const int64_t per_row_;  // segments of a row
   const bool split_;       // rows are shared by threads
-  Phase phase_ = Phase::done;
+  int helpers_ = 0;
   std::vector<Part> parts_;
-  alignas(64) std::atomic<int64_t> next_{0};
+  alignas(64) std::atomic<int64_t> next_row_{0};
+  alignas(64) std::atomic<int64_t> next_sum_{0};
+  alignas(64) std::atomic<int64_t> summed_{0};
+  alignas(64) std::atomic<int64_t> next_output_{0};
   kbh::host::Crew crew_;  // last: its threads are gone before the rest is
 };
 

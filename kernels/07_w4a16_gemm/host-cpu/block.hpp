@@ -28,24 +28,17 @@ struct alignas(64) Block {
 };
 static_assert(sizeof(Block) == 17 * 64);
 
-/// Rows of x, `stride` apart, at the k where the block begins, and their sums over it.
+/// Up to 16 rows of x as they are read: pairs of neighbours along K, each of all rows side by side, so that one
+/// register and a constant address them all. And their sums over each group.
 struct Rows {
-  const uint16_t* x;
-  int64_t stride;
-  const float* sums;  // one per group
-  int64_t sums_stride;
+  const uint32_t* pairs;  // (K/2, rows): even k in the lower half
+  const float* sums;      // (K/128, rows)
 };
 
 /// fp32 sums of up to 16 rows and 16 columns.
 using Sums = float[kMostRows][kColumns];
 
 #ifdef W4A16_BF16_DOT
-
-inline __m512i pair_of_x(const uint16_t* x) {
-  int32_t pair;
-  std::memcpy(&pair, x, sizeof pair);
-  return _mm512_set1_epi32(pair);
-}
 
 inline __m512 floats_of(const uint16_t* bf16) {
   const __m256i bits = _mm256_load_si256(reinterpret_cast<const __m256i*>(bf16));
@@ -59,10 +52,10 @@ inline __m512i level_table() {
   return _mm512_load_si512(table);
 }
 
-/// 4 KiB ahead the next lines are called into the second-level cache: the hardware stops at page borders.
+/// 1 KiB ahead the next lines are called into the second-level cache.
 inline __m512i load_line(const Block& block, int64_t line) {
   const uint32_t* levels = block.levels[line];
-  _mm_prefetch(reinterpret_cast<const char*>(levels) + 4096, _MM_HINT_T1);
+  _mm_prefetch(reinterpret_cast<const char*>(levels) + 1024, _MM_HINT_T1);
   return _mm512_load_si512(levels);
 }
 
@@ -77,8 +70,8 @@ void add_block(const Block& block, const Rows& rows, int64_t group, Sums& sums) 
   __m512 dot[kRows][kChains];
   for (auto& row : dot)
     for (__m512& chain : row) chain = _mm512_setzero_ps();
-  const uint16_t* x = rows.x + group * kGroup;
-  for (int64_t line = 0; line < kLines; line += 2) {
+  const uint32_t* pairs = rows.pairs + group * (kGroup / 2) * kRows;
+  for (int64_t line = 0; line < kLines; line += 2, pairs += 8 * kRows) {
     const __m512i levels[2] = {load_line(block, line), load_line(block, line + 1)};
 #pragma GCC unroll 8
     for (int t = 0; t < 8; ++t) {
@@ -86,7 +79,7 @@ void add_block(const Block& block, const Rows& rows, int64_t group, Sums& sums) 
       const auto weights = reinterpret_cast<__m512bh>(_mm512_permutexvar_epi16(index, table));
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) {
-        const auto pair = reinterpret_cast<__m512bh>(pair_of_x(x + i * rows.stride + line * 8 + t * 2));
+        const auto pair = reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(pairs[t * kRows + i])));
         dot[i][t % kChains] = _mm512_dpbf16_ps(dot[i][t % kChains], weights, pair);
       }
     }
@@ -97,7 +90,7 @@ void add_block(const Block& block, const Rows& rows, int64_t group, Sums& sums) 
   for (int i = 0; i < kRows; ++i) {
     __m512 all = dot[i][0];
     for (int c = 1; c < kChains; ++c) all = _mm512_add_ps(all, dot[i][c]);
-    const __m512 sum_of_x = _mm512_set1_ps(rows.sums[i * rows.sums_stride + group]);
+    const __m512 sum_of_x = _mm512_set1_ps(rows.sums[group * kRows + i]);
     const __m512 centred = _mm512_fnmadd_ps(zero, sum_of_x, all);
     _mm512_store_ps(sums[i], _mm512_fmadd_ps(scale, centred, _mm512_load_ps(sums[i])));
   }
@@ -108,7 +101,7 @@ void add_block(const Block& block, const Rows& rows, int64_t group, Sums& sums) 
 /// The same for any processor: the compiler vectorises over columns.
 template <int kRows>
 void add_block(const Block& block, const Rows& rows, int64_t group, Sums& sums) {
-  const uint16_t* x = rows.x + group * kGroup;
+  const uint32_t* pairs = rows.pairs + group * (kGroup / 2) * kRows;
   float scale[kColumns];
   float zero[kColumns];
   for (int64_t j = 0; j < kColumns; ++j) {
@@ -123,12 +116,13 @@ void add_block(const Block& block, const Rows& rows, int64_t group, Sums& sums) 
       for (int64_t j = 0; j < kColumns; ++j)
         level[j] = static_cast<float>(static_cast<int32_t>(block.levels[line][j] >> shift & 15));
       for (int i = 0; i < kRows; ++i) {
-        const float factor = kbh::from_bf16(x[i * rows.stride + line * 8 + t]);
+        const uint32_t pair = pairs[(line * 4 + t / 2) * kRows + i];
+        const float factor = kbh::from_bf16(static_cast<uint16_t>(pair >> t % 2 * 16));
         for (int64_t j = 0; j < kColumns; ++j) dot[i][j] += factor * level[j];
       }
     }
   for (int i = 0; i < kRows; ++i) {
-    const float sum_of_x = rows.sums[i * rows.sums_stride + group];
+    const float sum_of_x = rows.sums[group * kRows + i];
     for (int64_t j = 0; j < kColumns; ++j) sums[i][j] += scale[j] * (dot[i][j] - zero[j] * sum_of_x);
   }
 }

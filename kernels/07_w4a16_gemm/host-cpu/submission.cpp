@@ -6,12 +6,16 @@
 // inputs   x        bf16 (M, K)
 // outputs  out      bf16 (M, N) = x @ ((q - zero) * scale)
 #include <kbh/host.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <new>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,11 +27,29 @@ namespace {
 
 using namespace w4a16;
 
+/// Memory in huge pages where the system has them: a new page every 2 MiB instead of every 4 KiB.
+class Blocks {
+ public:
+  explicit Blocks(size_t count) {
+    const size_t bytes = (count * sizeof(Block) + kHugePage - 1) / kHugePage * kHugePage;
+    memory_.reset(static_cast<Block*>(::operator new(bytes, std::align_val_t{kHugePage})));
+    ::madvise(memory_.get(), bytes, MADV_HUGEPAGE);  // advice: small pages serve as well, slower
+  }
+  Block& operator[](int64_t i) const { return memory_[i]; }
+
+ private:
+  static constexpr size_t kHugePage = size_t{2} << 20;
+  struct Free {
+    void operator()(Block* memory) const { ::operator delete(memory, std::align_val_t{kHugePage}); }
+  };
+  std::unique_ptr<Block[], Free> memory_;
+};
+
 /// Weights in the order in which they are read: all groups of 16 columns, then those of the next 16.
 class Weights {
  public:
   Weights(const kbh_tensor& w_q, const kbh_tensor& scales, const kbh_tensor& zeros)
-      : columns_(w_q.shape[1]), groups_(scales.shape[0]), blocks_(new Block[panels() * groups_]) {
+      : columns_(w_q.shape[1]), groups_(scales.shape[0]), blocks_(static_cast<size_t>(panels() * groups_)) {
     const auto* q = static_cast<const uint8_t*>(w_q.data);
     const auto* s = static_cast<const uint16_t*>(scales.data);
     const auto* z = static_cast<const uint16_t*>(zeros.data);
@@ -62,7 +84,7 @@ class Weights {
 
   int64_t columns_;
   int64_t groups_;
-  std::unique_ptr<Block[]> blocks_;
+  Blocks blocks_;
 };
 
 /// Sums of up to 16 rows over a whole panel.
@@ -87,10 +109,13 @@ class Gemm {
 
   void run(int64_t m, const uint16_t* x, uint16_t* out) {
     m_ = m;
-    given_ = x;
+    x_ = x;
     out_ = out;
-    read_x();
-    next_.store(0, std::memory_order_relaxed);
+    pairs_.resize(m * pairs_of_row());
+    sums_.resize(m * weights_.groups());
+    next_slab_.store(0, std::memory_order_relaxed);
+    ready_slabs_.store(0, std::memory_order_relaxed);
+    next_panel_.store(0, std::memory_order_relaxed);
     const double cost = static_cast<double>(weights_.bytes()) * static_cast<double>(std::max<int64_t>(1, m / 8));
     helpers_ = static_cast<int>(std::min<double>(cost / kBytesPerHelper, crew_.members() - 1));
     crew_.run(helpers_);
@@ -99,21 +124,32 @@ class Gemm {
  private:
   // A helper starts 45 to 130 us after the call on a virtual machine; one thread reads 2 MiB in about 100 us.
   static constexpr double kBytesPerHelper = 2 << 20;
-  static constexpr int64_t kPadding = 32;  // elements: one cache line
 
-  /// Sums of x over each group, (M, K/128): what the zero points multiply. Beside them several rows are copied a cache
-  /// line further apart than K: at a stride of 4096 bytes 16 rows share one set of the first-level cache, which
-  /// holds 8.
-  void read_x() {
-    const int64_t k = weights_.groups() * kGroup;
-    stride_ = m_ > 1 ? k + kPadding : k;
-    group_sums_.resize(m_ * weights_.groups());
-    for (int64_t i = 0; i < m_ * weights_.groups(); ++i) group_sums_[i] = sum_of(given_ + i * kGroup);
-    x_ = given_;
-    if (m_ == 1) return;
-    padded_.resize(m_ * stride_);
-    for (int64_t i = 0; i < m_; ++i) std::copy_n(given_ + i * k, k, &padded_[i * stride_]);
-    x_ = padded_.data();
+  /// Up to 16 rows of x that meet the weights together.
+  int64_t slabs() const { return (m_ + kMostRows - 1) / kMostRows; }
+  int64_t rows_of(int64_t slab) const { return std::min(kMostRows, m_ - slab * kMostRows); }
+  int64_t pairs_of_row() const { return weights_.groups() * kGroup / 2; }
+
+  void work() {
+    for (int64_t slab = next_slab_++; slab < slabs(); slab = next_slab_++) {
+      read(slab);
+      ready_slabs_.fetch_add(1, std::memory_order_release);
+    }
+    while (ready_slabs_.load(std::memory_order_acquire) < slabs()) std::this_thread::yield();
+    multiply_panels();
+  }
+
+  /// Puts rows of x in the order in which they are read, and sums each group: what the zero points multiply.
+  void read(int64_t slab) {
+    const int64_t count = rows_of(slab);
+    for (int64_t group = 0; group < weights_.groups(); ++group)
+      for (int64_t r = 0; r < count; ++r) {
+        const int64_t row = slab * kMostRows + r;
+        const uint16_t* x = x_ + (row * weights_.groups() + group) * kGroup;
+        uint32_t* pairs = &pairs_[slab * kMostRows * pairs_of_row() + group * (kGroup / 2) * count + r];
+        for (int64_t k = 0; k < kGroup; k += 2) std::memcpy(pairs + k / 2 * count, x + k, sizeof *pairs);
+        sums_[slab * kMostRows * weights_.groups() + group * count + r] = sum_of(x);
+      }
   }
 
   static float sum_of(const uint16_t* x) {
@@ -127,39 +163,39 @@ class Gemm {
 
   /// Runs of panels, long ones first, so that each thread reads long stretches of memory; single ones last, so that all
   /// end together.
-  void work() {
+  void multiply_panels() {
     const int64_t panels = weights_.panels();
-    for (int64_t first = next_.load(std::memory_order_relaxed); first < panels;) {
+    for (int64_t first = next_panel_.load(std::memory_order_relaxed); first < panels;) {
       const int64_t length = std::max<int64_t>(1, (panels - first) / (2 * (helpers_ + 1)));
-      if (!next_.compare_exchange_weak(first, first + length, std::memory_order_relaxed)) continue;
+      if (!next_panel_.compare_exchange_weak(first, first + length, std::memory_order_relaxed)) continue;
       for (int64_t p = first; p < first + length; ++p) multiply(p);
-      first = next_.load(std::memory_order_relaxed);
+      first = next_panel_.load(std::memory_order_relaxed);
     }
   }
 
   void multiply(int64_t p) {
     const int64_t groups = weights_.groups();
-    for (int64_t i = 0; i < m_; i += kMostRows) {
-      const int64_t count = std::min(kMostRows, m_ - i);
+    for (int64_t slab = 0; slab < slabs(); ++slab) {
+      const int64_t first = slab * kMostRows, count = rows_of(slab);
       alignas(64) Sums sums = {};
-      const Rows rows{x_ + i * stride_, stride_, &group_sums_[i * groups], groups};
+      const Rows rows{&pairs_[first * pairs_of_row()], &sums_[first * groups]};
       kMultiplyPanel[count - 1](weights_.panel(p), groups, rows, sums);
       for (int64_t r = 0; r < count; ++r)
         for (int64_t j = 0; j < kColumns; ++j)
-          out_[(i + r) * weights_.columns() + p * kColumns + j] = kbh::to_bf16(sums[r][j]);
+          out_[(first + r) * weights_.columns() + p * kColumns + j] = kbh::to_bf16(sums[r][j]);
     }
   }
 
   Weights weights_;
   int64_t m_ = 0;
-  const uint16_t* given_ = nullptr;  // x as it came
-  const uint16_t* x_ = nullptr;      // x as it is read, its rows `stride_` apart
-  int64_t stride_ = 0;
+  const uint16_t* x_ = nullptr;
   uint16_t* out_ = nullptr;
   int helpers_ = 0;
-  std::vector<uint16_t> padded_;
-  std::vector<float> group_sums_;
-  alignas(64) std::atomic<int64_t> next_{0};
+  std::vector<uint32_t> pairs_;  // of each slab (K/2, rows)
+  std::vector<float> sums_;      // of each slab (K/128, rows)
+  alignas(64) std::atomic<int64_t> next_slab_{0};
+  alignas(64) std::atomic<int64_t> ready_slabs_{0};
+  alignas(64) std::atomic<int64_t> next_panel_{0};
   kbh::host::Crew crew_;  // last: its threads are gone before the rest is
 };
 
