@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "base/error.hpp"
 #include "cli/cli.hpp"
 #include "cli/terminal.hpp"
 #include "report/table.hpp"

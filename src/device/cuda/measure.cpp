@@ -146,7 +146,7 @@ class Memory {
     const auto multiprocessors = static_cast<unsigned>(device.multiprocessors);
     std::vector<MemoryLoop> all;
     for (const unsigned in_flight : {1U, 2U, 4U, 8U}) {
-      const CUfunction function = kernel(code, fmt::format("kbh_{}_{}", name, in_flight).c_str());
+      CUfunction function = kernel(code, fmt::format("kbh_{}_{}", name, in_flight).c_str());
       for (const unsigned threads : {128U, 256U, 512U}) {
         const unsigned turn = threads * in_flight * 16;
         const unsigned resident = multiprocessors * resident_blocks(function, threads, 0);
@@ -154,7 +154,7 @@ class Memory {
           all.push_back({function, false, threads, turn, 0, resident, one_turn_each});
       }
     }
-    const CUfunction bulk = find_kernel(code, fmt::format("kbh_{}_bulk", name));
+    CUfunction bulk = find_kernel(code, fmt::format("kbh_{}_bulk", name));
     if (!bulk) return all;
     struct Ring {
       unsigned stage_bytes, stages, blocks;
@@ -278,7 +278,7 @@ class Math {
     MathPeak best;
     std::optional<Running> fastest;
     for (const MathLoop& loop : loops) {
-      const CUfunction function = find_kernel(code_, loop.name);
+      CUfunction function = find_kernel(code_, loop.name);
       if (!function) continue;
       const Running running = burst(loop, function);
       if (running.tflops <= best.burst_tflops) continue;
@@ -392,7 +392,7 @@ void launch_cluster(CUfunction function, CUstream stream) {
 /// Of the smallest launches: one warp, one cluster.
 LaunchFloors launch_floors(const DeviceInfo& device, Stopwatch& watch) {
   const Module code = load_device_code("timing");
-  const CUfunction empty = kernel(code, "kbh_empty");
+  CUfunction empty = kernel(code, "kbh_empty");
   const Grid grid{1, 32};
   const Queue one = [&](CUstream stream) { launch(empty, grid, stream, {}); };
   const Graph graph(one);
