@@ -1,6 +1,6 @@
 // What a grade pays around the submission's own time: finding the compiled object, starting a worker up to its first
 // answer, and one sample without the submission.
-#include "lane/session.hpp"
+#include "lane/host/session.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -17,8 +17,8 @@ const Problem& topk() { return find_problem("05_topk"); }
 
 Submission baseline() { return read_submission(KBH_SOURCE_DIR "/kernels/05_topk/host-cpu-baseline", Lane::host); }
 
-SessionSpec spec_for(const Deck& deck, const std::filesystem::path& artifact) {
-  SessionSpec spec;
+host::SessionSpec spec_for(const Deck& deck, const std::filesystem::path& artifact) {
+  host::SessionSpec spec;
   spec.artifact = artifact;
   spec.level = sandbox::support().level;
   spec.limits = deck.limits;
@@ -49,9 +49,9 @@ void start_to_first_check(benchmark::State& state) {
   const Shape shape = deck.shapes_of(topk()).front().shape;
   const auto built = host::build(baseline(), sandbox::support().level, deck.limits);
   for (auto _ : state) {
-    Session session(spec_for(deck, built.artifact));
+    host::Session session(spec_for(deck, built.artifact));
     const int slots[] = {0};
-    CallReport report;
+    host::CallReport report;
     if (session.load() || session.open_shape(shape, topk().tensors(shape), 4, 1, nullptr))
       return state.SkipWithError("the worker failed");
     topk().nominal().fill(key_for(shape, 0), session.slot(0).tensors);
@@ -66,7 +66,7 @@ void overhead_per_sample(benchmark::State& state) {
   const Deck deck = find_deck("cpu");
   const Shape shape = deck.shapes_of(topk())[1].shape;
   const auto built = host::build(baseline(), sandbox::support().level, deck.limits);
-  Session session(spec_for(deck, built.artifact));
+  host::Session session(spec_for(deck, built.artifact));
   cpu::CacheFlusher flusher;
   if (session.load() || session.open_shape(shape, topk().tensors(shape), 4, 1, nullptr))
     return state.SkipWithError("the worker failed");
@@ -78,7 +78,7 @@ void overhead_per_sample(benchmark::State& state) {
     session.poison(slot);
     flusher.flush();
     const int slots[] = {slot};
-    CallReport report;
+    host::CallReport report;
     if (session.call(slots, &report)) return state.SkipWithError("the call failed");
     theirs_us += report.worker_us.front();
     const SlotMemory& memory = session.slot(slot);

@@ -9,7 +9,7 @@
 #include "base/statistics.hpp"
 #include "deck/bounds.hpp"
 #include "device/cpu/ceilings.hpp"
-#include "grade/peaks.hpp"
+#include "grade/limits.hpp"
 #include "problem/registry.hpp"
 #include "report/table.hpp"
 

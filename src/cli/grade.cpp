@@ -1,6 +1,8 @@
 // kbh grade, check, bench: the same pipeline with more or fewer stages.
 #include "cli/grade.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -12,6 +14,9 @@
 #include "problem/registry.hpp"
 #include "report/table.hpp"
 #include "store/run_folder.hpp"
+#ifdef KBH_WITH_CUDA
+#include "device/cuda/lease.hpp"
+#endif
 
 namespace kbh::cli {
 
@@ -25,11 +30,55 @@ const Problem& problem_of(const GradeArguments& arguments, const fs::path& submi
        submission.string());
 }
 
-void require_runner(const Deck& deck) {
-  if (deck.device == "cpu" && deck.status.empty()) return;
-  fail(ErrorKind::machine, "deck {}: nothing can be graded on it here: {}", deck.name,
-       deck.status.empty() ? "this build has no runner for device " + deck.device : deck.status);
+#ifdef KBH_WITH_CUDA
+namespace {
+
+bool is_for(const Deck& deck, const std::string& gpu) {
+  return std::find(deck.gpus.begin(), deck.gpus.end(), gpu) != deck.gpus.end();
 }
+
+/// The deck of a GPU of this machine; empty when there is none.
+std::string deck_of_gpu(int device) {
+  if (!cuda::driver_state().usable) return {};
+  const std::string gpu = cuda::device_info(device).name;
+  for (const std::string& name : deck_names())
+    if (is_for(find_deck(name), gpu)) return name;
+  return {};
+}
+
+}  // namespace
+#endif
+
+void require_runner(const Deck& deck, [[maybe_unused]] int device) {
+  if (deck.device == "cpu" && deck.status.empty()) return;
+  std::string why = deck.status.empty() ? "this build has no runner for device " + deck.device : deck.status;
+#ifdef KBH_WITH_CUDA
+  if (deck.device == "cuda" && deck.status.empty()) {
+    if (cuda::driver_state().usable) {
+      const std::string gpu = cuda::device_info(device).name;
+      if (is_for(deck, gpu)) return;
+      why = fmt::format("device {} is a {}, the deck is for {}", device, gpu, fmt::join(deck.gpus, " or "));
+    } else {
+      why = cuda::driver_state().why + "; --dry-run builds and plans without one";
+    }
+  }
+#endif
+  fail(ErrorKind::machine, "deck {}: nothing can be graded on it here: {}", deck.name, why);
+}
+
+namespace {
+
+/// Device code goes to the GPU that is there.
+Deck deck_for(const GradeArguments& arguments, [[maybe_unused]] Lane lane) {
+  if (!arguments.deck.empty()) return find_deck(arguments.deck);
+#ifdef KBH_WITH_CUDA
+  if (lane == Lane::sealed)
+    if (const std::string found = deck_of_gpu(arguments.device); !found.empty()) return find_deck(found);
+#endif
+  return find_deck("cpu");
+}
+
+}  // namespace
 
 sandbox::Level level_of(const GradeArguments& arguments) {
   if (arguments.no_sandbox) return sandbox::Level::none;
@@ -92,20 +141,11 @@ void say(Terminal& terminal, const std::string& line) {
 /// Grades one submission; prints its table unless --json collects the documents.
 int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& workbench, Json* documents) {
   const Problem& problem = problem_of(arguments, path);
-  const Deck deck = find_deck(arguments.deck);
-  if (!arguments.dry_run) require_runner(deck);
   GradeOptions options;
   options.mode = arguments.mode;
   options.level = level_of(arguments);
   options.dry_run = arguments.dry_run;
   if (!arguments.seed.empty()) options.seed = seed_from_hex(arguments.seed);
-  const std::size_t shapes = deck.shapes_of(problem).size();
-  if (arguments.shape >= 0) {
-    if (static_cast<std::size_t>(arguments.shape) >= shapes)
-      fail(ErrorKind::usage, "--shape {}: deck {} has shapes 0 to {} for {}", arguments.shape, deck.name, shapes - 1,
-           problem.id);
-    options.shape = static_cast<std::size_t>(arguments.shape);
-  }
   std::optional<Lane> lane;
   if (!arguments.lane.empty()) {
     lane = lane_from(arguments.lane);
@@ -113,7 +153,21 @@ int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& 
       fail(ErrorKind::usage, "--lane {}: expected host (sealed and python come with GPU decks)", arguments.lane);
   }
   Submission submission = read_submission(path, lane);
+  const Deck deck = deck_for(arguments, submission.lane);
   check_lane(submission, deck);
+  if (!arguments.dry_run) require_runner(deck, arguments.device);
+  options.device = arguments.device;
+  if (arguments.shape >= 0) {
+    const std::size_t shapes = deck.shapes_of(problem).size();
+    if (static_cast<std::size_t>(arguments.shape) >= shapes)
+      fail(ErrorKind::usage, "--shape {}: deck {} has shapes 0 to {} for {}", arguments.shape, deck.name, shapes - 1,
+           problem.id);
+    options.shape = static_cast<std::size_t>(arguments.shape);
+  }
+#ifdef KBH_WITH_CUDA
+  std::optional<cuda::Lease> lease;
+  if (deck.device == "cuda" && !arguments.dry_run) lease.emplace(cuda::device_info(arguments.device).uuid);
+#endif
 
   Terminal terminal(arguments.quiet);
   for (const std::string& id : clean_store(arguments.store))
@@ -164,7 +218,8 @@ int grade_all(const GradeArguments& arguments) {
 void add_common(CLI::App* verb, GradeArguments& a) {
   verb->add_option("submission", a.submissions, "folder or file; several share one process")->required();
   verb->add_option("--problem,-p", a.problem, "problem id, alias or number; taken from the path when it names one");
-  verb->add_option("--deck,-d", a.deck, "deck name")->capture_default_str();
+  verb->add_option("--deck,-d", a.deck, "deck name (default: for device code that of the GPU found, else cpu)");
+  verb->add_option("--device", a.device, "number of the GPU, on CUDA decks")->capture_default_str();
   verb->add_option("--lane", a.lane, "override the lane that the file name stands for");
   verb->add_option("--store", a.store, "where records go (default: $KBH_STORE, else ./runs)");
   verb->add_option("--seed", a.seed, "replay the data of an earlier grade (32 hex digits)");

@@ -13,7 +13,8 @@ struct GradeArguments {
   Mode mode = Mode::grade;
   std::vector<std::string> submissions;
   std::string problem;
-  std::string deck = "cpu";
+  std::string deck;  // empty: of the device found for sealed submissions, else cpu
+  int device = 0;
   std::string lane;
   std::string store;
   std::string seed;
@@ -29,8 +30,8 @@ struct GradeArguments {
 
 /// --problem, else the problem whose id is part of the path. Error(usage) when neither says.
 const Problem& problem_of(const GradeArguments& arguments, const std::filesystem::path& submission);
-/// Error(machine) when nothing can be graded on the deck here.
-void require_runner(const Deck& deck);
+/// Error(machine) when nothing can be graded on the deck here: no runner, no such GPU.
+void require_runner(const Deck& deck, int device);
 /// The sandbox level asked for or the best there is. Error(machine) when there is none.
 sandbox::Level level_of(const GradeArguments& arguments);
 

@@ -80,8 +80,8 @@ int watch(const GradeArguments& arguments) {
   const fs::path file = arguments.watch;
   if (!fs::is_regular_file(file)) fail(ErrorKind::usage, "--watch {}: no such file", file.string());
   const Problem& problem = problem_of(arguments, file);
-  Deck deck = find_deck(arguments.deck);
-  require_runner(deck);
+  Deck deck = find_deck(arguments.deck.empty() ? "cpu" : arguments.deck);
+  require_runner(deck, arguments.device);
   deck.sampling.seconds_per_shape = kSecondsPerShape;
   deck.sampling.min_samples = std::min(deck.sampling.min_samples, 10);
   GradeOptions options;

@@ -41,6 +41,7 @@ struct Deck {
   std::string device;                         // "cpu", "cuda" or "metal"
   std::string status;                         // empty, or why nothing can be graded on it ("no runner")
   std::string arch;                           // what sealed submissions are compiled for, "sm_90a"; CUDA decks only
+  std::vector<std::string> gpus;              // names of the device as its driver writes them; CUDA decks only
   std::int64_t l2_mib = 0;                    // second-level cache that flushes must exceed; CUDA decks only
   double peak_clock_mhz = 0;                  // the clock at which the datasheet's peaks hold; 0: unknown
   bool measured_peaks = false;                // peaks are the machine's measured ceilings (CPU decks)

@@ -88,7 +88,7 @@ void read_peaks(const Section& top, Deck& deck) {
 void read_device(const Section& top, Deck& deck) {
   deck.device = top.text_of("device", {"cpu", "cuda", "metal"});
   if (deck.device != "cuda") {
-    for (const char* key : {"arch", "l2_mib", "peak_clock_mhz"})
+    for (const char* key : {"arch", "gpus", "l2_mib", "peak_clock_mhz"})
       if (top.has(key)) top.refuse(key, "nothing: it belongs to decks with device = \"cuda\"");
     return;
   }
@@ -97,6 +97,7 @@ void read_device(const Section& top, Deck& deck) {
       deck.arch.starts_with("sm_") && deck.arch.size() >= 5 &&
       std::all_of(deck.arch.begin() + 3, deck.arch.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
   if (!digits) top.refuse("arch", "an architecture of nvcc's, such as \"sm_90a\"");
+  deck.gpus = top.texts("gpus");
   deck.l2_mib = top.integer("l2_mib", 1, 1 << 14);
   if (top.has("peak_clock_mhz")) deck.peak_clock_mhz = top.number("peak_clock_mhz", 100, 10'000);
 }
@@ -140,7 +141,7 @@ Deck read_deck(const std::filesystem::path& file) {
   const std::string text = read_text(file);
   const toml::table table = parse(text, name);
   const Section top(table, "", name,
-                    {"title", "version", "device", "status", "arch", "l2_mib", "peak_clock_mhz", "lanes",
+                    {"title", "version", "device", "status", "arch", "gpus", "l2_mib", "peak_clock_mhz", "lanes",
                      "measured_peaks", "bandwidth_gbs", "peak_tflops", "limits", "sampling", "problems"});
   Deck deck;
   deck.name = file.stem().string();

@@ -69,6 +69,19 @@ std::vector<std::string> Section::texts_of(std::string_view key, const std::vect
   return values;
 }
 
+std::vector<std::string> Section::texts(std::string_view key) const {
+  const std::string expected = "a list of texts";
+  const toml::array* list = at(key).as_array();
+  if (list == nullptr || list->empty()) refuse(key, expected);
+  std::vector<std::string> values;
+  for (const toml::node& node : *list) {
+    const auto value = node.value<std::string>();
+    if (!value || value->empty()) refuse(key, expected);
+    values.push_back(*value);
+  }
+  return values;
+}
+
 bool Section::flag(std::string_view key, bool otherwise) const {
   if (!has(key)) return otherwise;
   const toml::node& node = at(key);

@@ -24,6 +24,7 @@ class Section {
   [[nodiscard]] std::string text(std::string_view key) const;
   [[nodiscard]] std::string text_of(std::string_view key, const std::vector<std::string>& allowed) const;
   [[nodiscard]] std::vector<std::string> texts_of(std::string_view key, const std::vector<std::string>& allowed) const;
+  [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;
   [[nodiscard]] bool flag(std::string_view key, bool otherwise) const;
   [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t least,
                                      std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;

@@ -155,9 +155,7 @@ class Checker {
   bool check_call(const Shape& shape, bool listed, const Draw& draw, int slot, std::string_view which) {
     const std::string where = place(shape, draw, which) + (listed ? "" : " (a neighbour of the listed shapes)");
     session_.poison(slot);
-    const int slots[] = {slot};
-    CallReport call;
-    if (const auto failure = session_.call(slots, &call)) return stop(finding_of(*failure, Stage::check, where)), false;
+    if (const auto failure = session_.run(slot)) return stop(finding_of(*failure, Stage::check, where)), false;
     if (auto overrun = check_canaries(session_, slot, Stage::check, where)) return stop(*overrun), false;
     const SlotData data = data_of(session_, slot);
     expected_ = context_.problem.oracle(shape, data.tensors);

@@ -1,5 +1,6 @@
 #include "grade/pipeline.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/error.hpp"
@@ -7,6 +8,9 @@
 #include "device/cpu/topology.hpp"
 #include "grade/stages.hpp"
 #include "grade/verify.hpp"
+#ifdef KBH_WITH_CUDA
+#include "lane/sealed/session.hpp"
+#endif
 
 namespace kbh {
 namespace {
@@ -30,6 +34,40 @@ std::int64_t shared_bytes(const GradeContext& context) {
 Seed seed_from_system() { return random_bytes(16); }
 
 std::string hex(const Seed& seed) { return to_hex({reinterpret_cast<const std::uint8_t*>(seed.data()), seed.size()}); }
+
+Json describe_processor() {
+  const cpu::Topology& machine = cpu::topology();
+  return {{"kind", "cpu"},
+          {"name", machine.model},
+          {"machine", cpu::machine_id()},
+          {"processors", machine.processors.size()},
+          {"llc_bytes", machine.llc_bytes},
+          {"kernel", machine.kernel}};
+}
+
+#ifdef KBH_WITH_CUDA
+// A flush sweeps so many times the second-level cache (timing.md: 512 MB + 256 MB leave least on an H200 with 60 MB).
+constexpr std::int64_t kSweeps = 6;
+
+Json describe(const cuda::DeviceInfo& device) {
+  return {{"kind", "cuda"},
+          {"name", device.name},
+          {"uuid", device.uuid},
+          {"multiprocessors", device.multiprocessors},
+          {"l2_bytes", device.l2_bytes},
+          {"memory_bytes", device.memory_bytes},
+          {"cuda_driver", device.driver_version},
+          {"max_clock_mhz", device.max_clock_khz / 1000},
+          {"machine", cpu::machine_id()}};
+}
+
+const sealed::Plan& plan_of(const PlanReport& report, const Shape& shape) {
+  const auto found = std::find_if(report.shapes.begin(), report.shapes.end(),
+                                  [&](const PlannedShape& planned) { return planned.shape == shape; });
+  expect(found != report.shapes.end(), "every shape that is opened was planned");
+  return found->plan;
+}
+#endif
 
 class Pipeline {
  public:
@@ -106,8 +144,10 @@ class Pipeline {
   }
 
   void run_worker() {
+    if (context_.deck.device == "cuda") return run_on_gpu();
+    grade_.device = describe_processor();
     const bool times = context_.options.mode != Mode::check;
-    SessionSpec spec;
+    host::SessionSpec spec;
     spec.artifact = grade_.build.artifact;
     spec.level = context_.options.level;
     spec.limits = context_.deck.limits;
@@ -115,8 +155,44 @@ class Pipeline {
     spec.shared_bytes = shared_bytes(context_);
     spec.calibration_calls = times ? kCalibrationCalls : 0;
     spec.before_calibration_call = [&] { workbench_.flusher().flush(); };
-    Session session(spec);
-    const bool passed = check(session) && time(session) && audit() && score();
+    host::Session session(spec);
+    const bool passed =
+        check(session) &&
+        time([&] { return time_stage(context_, seed_, session, workbench_.flusher(), workbench_.memory_probe()); }) &&
+        audit() && score([&](bool again) {
+          const cpu::Ceilings& ceilings = workbench_.ceilings(context_.progress, again);
+          grade_.ceilings = cpu::to_json(ceilings);
+          return limits_of(ceilings);
+        });
+    finish(session, passed);
+  }
+
+  void run_on_gpu() {
+#ifdef KBH_WITH_CUDA
+    const cuda::DeviceInfo device = cuda::device_info(context_.options.device);
+    grade_.device = describe(device);
+    sealed::SessionSpec spec;
+    spec.cubin = grade_.build.artifact.parent_path() / "submission.cubin";
+    spec.writable_globals = grade_.plan->cubin.writable_globals;
+    spec.plan_of = [&](const Shape& shape) -> const sealed::Plan& { return plan_of(*grade_.plan, shape); };
+    spec.level = context_.options.level;
+    spec.limits = context_.deck.limits;
+    spec.device = device.index;
+    spec.sweep_bytes = kSweeps * device.l2_bytes;
+    sealed::Session session(spec);
+    const bool passed = check(session) && time([&] { return time_stage(context_, seed_, session); }) && audit() &&
+                        score([&](bool again) {
+                          const cuda::Ceilings& ceilings = workbench_.ceilings(device, context_.progress, again);
+                          grade_.ceilings = cuda::to_json(ceilings);
+                          return limits_of(ceilings);
+                        });
+    finish(session, passed);
+#else
+    fail(ErrorKind::machine, "this kbh was built without CUDA");
+#endif
+  }
+
+  void finish(const Session& session, bool passed) {
     grade_.worker_log = session.log();
     grade_.worker_log_truncated = session.log_truncated();
     if (context_.save) {
@@ -136,10 +212,11 @@ class Pipeline {
     });
   }
 
-  bool time(Session& session) {
+  template <typename Measure>
+  bool time(Measure measure) {
     if (context_.options.mode == Mode::check) return true;
     return stage(Stage::time, [&] {
-      auto result = time_stage(context_, seed_, session, workbench_.flusher(), workbench_.memory_probe());
+      auto result = measure();
       grade_.timing = std::move(result.report);
       return result.finding;
     });
@@ -150,15 +227,15 @@ class Pipeline {
     return stage(Stage::audit, [&] { return audit_stage(*grade_.timing); });
   }
 
-  bool score() {
+  /// `limits(again)` gives the machine's, measured anew when `again`.
+  template <typename Limits>
+  bool score(Limits limits) {
     if (!grade_.timing) return true;
     return stage(Stage::score, [&]() -> std::optional<Finding> {
-      grade_.ceilings = workbench_.ceilings(context_.progress);
-      grade_.score = score_stage(context_.deck, context_.problem, *grade_.timing, *grade_.ceilings);
+      grade_.score = score_stage(context_.deck, context_.problem, *grade_.timing, limits(false));
       if (!grade_.score->ceilings_stale) return std::nullopt;
       if (context_.progress.note) context_.progress.note("faster than the measured ceilings: measuring them again");
-      grade_.ceilings = workbench_.ceilings(context_.progress, true);
-      grade_.score = score_stage(context_.deck, context_.problem, *grade_.timing, *grade_.ceilings);
+      grade_.score = score_stage(context_.deck, context_.problem, *grade_.timing, limits(true));
       return std::nullopt;
     });
   }
@@ -180,6 +257,16 @@ cpu::MemoryProbe& Workbench::memory_probe() {
   if (!memory_probe_) memory_probe_ = std::make_unique<cpu::MemoryProbe>();
   return *memory_probe_;
 }
+
+#ifdef KBH_WITH_CUDA
+const cuda::Ceilings& Workbench::ceilings(const cuda::DeviceInfo& device, const Progress& progress, bool again) {
+  const auto cached = cuda_ceilings_.find(device.uuid);
+  if (cached != cuda_ceilings_.end() && !again) return cached->second;
+  return cuda_ceilings_[device.uuid] = cuda::ceilings(device, again, [&](std::string_view line) {
+           if (progress.note) progress.note(std::string(line));
+         });
+}
+#endif
 
 const cpu::Ceilings& Workbench::ceilings(const Progress& progress, bool again) {
   if (!ceilings_ || again)

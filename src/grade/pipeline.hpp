@@ -5,6 +5,7 @@
 
 #include "device/cpu/flush.hpp"
 #include "device/cpu/memory_probe.hpp"
+#include "grade/limits.hpp"
 #include "grade/types.hpp"
 
 namespace kbh {
@@ -16,11 +17,17 @@ class Workbench {
   cpu::MemoryProbe& memory_probe();
   /// Measured or from the cache; `again` after a submission beat them.
   const cpu::Ceilings& ceilings(const Progress& progress, bool again = false);
+#ifdef KBH_WITH_CUDA
+  const cuda::Ceilings& ceilings(const cuda::DeviceInfo& device, const Progress& progress, bool again = false);
+#endif
 
  private:
   std::unique_ptr<cpu::CacheFlusher> flusher_;
   std::unique_ptr<cpu::MemoryProbe> memory_probe_;
   std::optional<cpu::Ceilings> ceilings_;
+#ifdef KBH_WITH_CUDA
+  std::map<std::string, cuda::Ceilings> cuda_ceilings_;  // by uuid
+#endif
 };
 
 /// Never throws for what a submission does. Throws Error when this machine cannot grade (no compiler, no sandbox).

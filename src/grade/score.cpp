@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "grade/peaks.hpp"
+#include "grade/limits.hpp"
 #include "grade/stages.hpp"
 
 namespace kbh {
@@ -16,16 +16,16 @@ double least_cost_us(const ShapeTiming& timing) {
   return std::min(timing.batch_us, timing.grader_us);
 }
 
-/// How much of its ceiling memory reached between the samples.
-double memory_share(const ShapeTiming& timing, const cpu::Ceilings& ceilings) {
-  const double best_us =
-      static_cast<double>(timing.memory_bytes) / ceilings.cold_read_gbs_at(timing.memory_bytes) * 1e-3;
-  return std::min(1.0, best_us / timing.memory_us);
+/// How much of its ceiling memory reached between the samples; 1 where nobody asked.
+double memory_share(const ShapeTiming& timing, const MachineLimits& machine) {
+  if (timing.memory_bytes == 0) return 1;
+  return std::min(1.0, machine.cold_us(static_cast<double>(timing.memory_bytes)) / timing.memory_us);
 }
 
 /// The interval of the median, down to what memory and clock at their best would have made of it, up to what their
 /// slower quartile makes (a median follows no rarer disturbance).
 Interval widened(const ShapeTiming& timing, double share) {
+  if (timing.samples.empty()) return timing.interval_us;
   std::vector<double> probe;
   std::vector<double> memory;
   for (const Sample& sample : timing.samples) {
@@ -37,25 +37,29 @@ Interval widened(const ShapeTiming& timing, double share) {
   return {timing.interval_us.low * best, timing.interval_us.high * worst};
 }
 
-ShapeScore score_shape(const Problem& problem, const ShapeTiming& timing, const cpu::Ceilings& ceilings) {
+ShapeScore score_shape(const Deck& deck, const Problem& problem, const ShapeTiming& timing,
+                       const MachineLimits& machine) {
   const Work work = problem.work(timing.shape);
   ShapeScore score;
   score.shape = timing.shape;
   score.regime = timing.regime;
-  score.time_us = std::max(timing.median_us, least_cost_us(timing) - kClockSlackUs);
+  // Where nothing foreign runs on the host, the device's events are our own clock.
+  const double least = timing.samples.empty() ? 0 : least_cost_us(timing) - kClockSlackUs;
+  score.time_us = std::max(timing.median_us, least);
   score.bounded = score.time_us > timing.median_us;
   score.interval_us = timing.interval_us;
-  score.memory_share = memory_share(timing, ceilings);
+  score.memory_share = memory_share(timing, machine);
   score.machine_interval_us = widened(timing, score.memory_share);
   const double seconds = score.time_us * 1e-6;
   score.gbs = work.min_bytes / seconds * 1e-9;
   score.gflops = work.flops / seconds * 1e-9;
 
-  const Bound bound = bound_of(problem, timing.shape, measured_peaks(ceilings));
-  const double cold_us = work.min_bytes / ceilings.cold_read_gbs_at(static_cast<std::int64_t>(work.min_bytes)) * 1e-3;
+  const Bound bound = bound_of(problem, timing.shape, deck.measured_peaks ? machine.peaks : datasheet_peaks(deck));
+  const double compute_us = bound_of(problem, timing.shape, machine.peaks).compute_us;
   score.roofline_us = bound.roofline_us();
   score.roofline_fraction = score.roofline_us / score.time_us;
-  score.attainable_fraction = (ceilings.call_floor_us + std::max(bound.compute_us, cold_us)) / score.time_us;
+  score.attainable_fraction =
+      (machine.call_floor_us + std::max(compute_us, machine.cold_us(work.min_bytes))) / score.time_us;
   score.upstream_fraction = bound.upstream_us / score.time_us;
   return score;
 }
@@ -68,9 +72,9 @@ double mean_of(const std::vector<ShapeScore>& shapes, double ShapeScore::*field)
 
 }  // namespace
 
-Score score_stage(const Deck& deck, const Problem& problem, const TimingReport& timing, const cpu::Ceilings& ceilings) {
+Score score_stage(const Deck& deck, const Problem& problem, const TimingReport& timing, const MachineLimits& machine) {
   Score score;
-  for (const ShapeTiming& shape : timing.shapes) score.shapes.push_back(score_shape(problem, shape, ceilings));
+  for (const ShapeTiming& shape : timing.shapes) score.shapes.push_back(score_shape(deck, problem, shape, machine));
   score.peak_fraction = mean_of(score.shapes, &ShapeScore::upstream_fraction);
   score.roofline_fraction = mean_of(score.shapes, &ShapeScore::roofline_fraction);
   score.attainable_fraction = mean_of(score.shapes, &ShapeScore::attainable_fraction);

@@ -5,10 +5,14 @@
 
 #include "device/cpu/flush.hpp"
 #include "device/cpu/memory_probe.hpp"
+#include "grade/limits.hpp"
 #include "grade/types.hpp"
-#include "lane/session.hpp"
+#include "lane/host/session.hpp"
 
 namespace kbh {
+namespace sealed {
+class Session;
+}
 
 template <typename Report>
 struct StageResult {
@@ -29,14 +33,17 @@ StageResult<Evidence> inspect_stage(const GradeContext& context, const Submissio
 /// check.cpp: every shape x case x seed, and neighbours of the listed shapes.
 StageResult<CheckReport> check_stage(const GradeContext& context, const Seed& seed, Session& session);
 
-/// time.cpp: cold samples of every shape; every timed output is compared.
-StageResult<TimingReport> time_stage(const GradeContext& context, const Seed& seed, Session& session,
+/// time_host.cpp: cold samples of every shape; every timed output is compared.
+StageResult<TimingReport> time_stage(const GradeContext& context, const Seed& seed, host::Session& session,
                                      cpu::CacheFlusher& flusher, cpu::MemoryProbe& memory);
+
+/// time_sealed.cpp: the same on a GPU.
+StageResult<TimingReport> time_stage(const GradeContext& context, const Seed& seed, sealed::Session& session);
 
 /// audit.cpp: do clocks and evidence agree?
 std::optional<Finding> audit_stage(const TimingReport& timing);
 
 /// score.cpp
-Score score_stage(const Deck& deck, const Problem& problem, const TimingReport& timing, const cpu::Ceilings& ceilings);
+Score score_stage(const Deck& deck, const Problem& problem, const TimingReport& timing, const MachineLimits& machine);
 
 }  // namespace kbh

@@ -13,7 +13,6 @@
 #include "base/json.hpp"
 #include "base/statistics.hpp"
 #include "deck/deck.hpp"
-#include "device/cpu/ceilings.hpp"
 #include "inspect/cubin.hpp"
 #include "inspect/tripwires.hpp"
 #include "lane/compile.hpp"
@@ -84,12 +83,22 @@ struct Sample {
   int slot = 0;
 };
 
+/// One timed call of a sealed submission. No host code of its own runs, so both clocks are ours.
+struct DeviceSample {
+  double event_us = 0;   // between two events of the device
+  double host_us = 0;    // from opening the gate to seeing the end, on the host
+  double clock_mhz = 0;  // of a multiprocessor, mean since before the flush
+  int slot = 0;
+};
+
 struct ShapeTiming {
   Shape shape;
   Regime regime = Regime::memory;
-  std::vector<Sample> samples;
-  double median_us = 0;     // of worker_us
-  Interval interval_us;     // of the median, within this run
+  std::vector<Sample> samples;               // host lane
+  std::vector<DeviceSample> device_samples;  // sealed lane
+  double clock_mhz = 0;                      // median of theirs
+  double median_us = 0;                      // of worker_us; of event_us
+  Interval interval_us;                      // of the median, within this run
   double grader_us = 0;     // 10 % quantile of the samples' grader_us: what the call cost where nothing disturbed it
   double batch_us = 0;      // per call, slope over batch sizes on the grader's clock
   double speed_spread = 0;  // (p90 - p10) / median of probe_ns
@@ -140,6 +149,7 @@ struct GradeOptions {
   sandbox::Level level = sandbox::Level::full;
   bool dry_run = false;  // build, plan and inspect only: what a machine without the deck's device can do
   std::optional<Lane> lane;
+  int device = 0;                    // number of the GPU
   Seed seed;                         // empty: drawn after the build
   std::optional<std::size_t> shape;  // only this one (not a grade)
 };
@@ -160,7 +170,8 @@ struct Grade {
   std::optional<CheckReport> check;
   std::optional<TimingReport> timing;
   std::optional<Score> score;
-  std::optional<cpu::Ceilings> ceilings;
+  Json device;    // what graded
+  Json ceilings;  // its measured ceilings; null where none were needed
   std::string worker_log;
   bool worker_log_truncated = false;
   std::map<std::string, double> stage_seconds;

@@ -5,17 +5,6 @@
 #include <algorithm>
 
 namespace kbh {
-namespace {
-
-constexpr double kLingerSeconds = 0.005;
-// Seen running once may be a pool on its way to sleep: the second look is longer, and a thread must be seen running at
-// (nearly) every moment of it.
-constexpr double kSecondLookSeconds = 0.05;
-constexpr int kSecondLooks = 10;
-constexpr double kBusyShare = 0.8;
-
-}  // namespace
-
 SlotData data_of(const Session& session, int slot) {
   const SlotMemory& memory = session.slot(slot);
   return {{memory.tensors.begin(), memory.tensors.end()}, {memory.outputs.begin(), memory.outputs.end()}};
@@ -96,24 +85,9 @@ std::optional<Finding> check_deadline(const GradeContext& context, Stage stage) 
 }
 
 std::optional<Finding> check_stillness(Session& session, int slot, Stage stage, const std::string& where) {
-  const int slots[] = {slot};
-  const std::uint64_t before = session.outputs_fingerprint(slots);
-  const double running = session.linger(kLingerSeconds, 1);
-  const bool changed = session.outputs_fingerprint(slots) != before;
-  Finding finding;
-  finding.verdict = Verdict::rejected;
-  finding.stage = stage;
-  finding.details = {"at " + where};
-  if (changed) {
-    finding.what = "an output changed after kbh_run had returned";
-    finding.next = "join or await every thread that writes before returning";
-    return finding;
-  }
-  if (running == 0 || session.linger(kSecondLookSeconds, kSecondLooks) < kBusyShare) return std::nullopt;
-  finding.what = fmt::format("a thread went on working after kbh_run had returned (seen running for {:.0f} ms)",
-                             kSecondLookSeconds * 1e3);
-  finding.next = "threads may outlive a call only asleep (a condition variable, not a spinning loop)";
-  return finding;
+  const auto failure = session.restless(slot);
+  if (!failure) return std::nullopt;
+  return finding_of(*failure, stage, where);
 }
 
 }  // namespace kbh

@@ -11,10 +11,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/error.hpp"
+
 namespace kbh::protocol {
 namespace {
-
-constexpr std::size_t kMaxFds = 8;
 
 timespec to_timespec(double seconds) {
   timespec t{};
@@ -83,6 +83,7 @@ bool read_exactly(int socket, char* data, std::size_t size, std::int64_t deadlin
 }  // namespace
 
 bool send(int socket, const Json& message, std::span<const int> fds) {
+  expect(fds.size() <= kMaxFds, "so many descriptors fit into one message");
   const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
   const auto length = static_cast<std::uint32_t>(text.size());
   // The descriptors ride on the length prefix.

@@ -22,6 +22,7 @@ inline constexpr int kSocketFd = 3;   // inside the worker
 inline constexpr int kControlFd = 4;  // inside the worker
 inline constexpr std::size_t kMaxMessage = 4 << 20;
 inline constexpr std::uint32_t kMaxBatch = 256;
+inline constexpr std::size_t kMaxFds = 200;  // in one message; Linux takes 253
 
 enum class Command : std::uint32_t {
   calls = 0,  // run the slots listed

@@ -125,7 +125,7 @@ std::string notes_of(const Grade& grade) {
   std::string notes;
   if (grade.score && !grade.score->relative_to.empty())
     notes += fmt::format("fractions are relative to {} (ceilings measured {})\n", grade.score->relative_to,
-                         grade.ceilings ? grade.ceilings->measured_at : "?");
+                         grade.ceilings.value("measured_at", "?"));
   if (grade.score && grade.score->ceilings_stale)
     notes += "ceilings stale: a shape is faster than the measured ceiling even after measuring again\n";
   if (grade.score)

@@ -97,6 +97,7 @@ std::vector<std::string> options(const Spec& spec, const std::vector<fs::path>& 
                                       "/tmp"};
   show_system(options);
   show_binds(options, spec, sources);
+  for (const fs::path& device : spec.devices) options.insert(options.end(), {"--dev-bind-try", device, device});
   // Both are file systems in memory that nothing else limits (/dev/shm belongs to /dev).
   options.insert(options.end(), {"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", spec.directory});
   set_environment(options, spec);

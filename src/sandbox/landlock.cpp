@@ -82,7 +82,7 @@ UniqueFd files(const std::vector<std::filesystem::path>& read_only, const std::v
                const std::vector<std::filesystem::path>& writable) {
   UniqueFd ruleset = create(known_file_rights());
   allow(ruleset.get(), read_only, kReadFile | kReadDir | kExecute);
-  allow(ruleset.get(), devices, kReadFile | kWriteFile | kTruncate);
+  allow(ruleset.get(), devices, kReadFile | kReadDir | kWriteFile | kTruncate | kIoctlDev);
   allow(ruleset.get(), writable, ~(kExecute | kMakeChar | kMakeBlock | kMakeSock));
   return ruleset;
 }

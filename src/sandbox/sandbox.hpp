@@ -49,7 +49,8 @@ struct Limits {
   double cpu_seconds = 0;              // per process; 0: none
   std::int64_t memory_bytes = 0;       // address space of each process; 0: none. Not applied in sanitizer builds
   std::int64_t file_bytes = 64 << 20;  // largest file
-  std::int64_t processes = 256;        // and threads, together. No limit for a root that stays root (level none)
+  std::int64_t open_files = 256;
+  std::int64_t processes = 256;  // and threads, together. No limit for a root that stays root (level none)
   std::int64_t scratch_bytes =
       64 << 20;  // size of the private /tmp (full); reduced has no writable folder but `writable`
 };
@@ -59,6 +60,7 @@ struct Limits {
 enum class Profile {
   compiler,  // may start programs
   worker,    // threads only: no exec, no fork, no sockets, no ptrace, no new namespaces, no memfd
+  device,    // the same with what a GPU's driver needs: for host code of ours around foreign kernels
 };
 
 /// When we are root (and may change users) the program runs as a user of its own. A bind must therefore be readable by
@@ -77,9 +79,10 @@ struct Spec {
   std::vector<std::string> environment;  // "NAME=value"; nothing is inherited
   std::vector<Bind> read_only;           // beside /usr, /lib*, /bin, /etc/{ld.so.cache,alternatives}
   std::vector<Bind> writable;
-  std::string directory = "/";           // working directory as seen inside
-  std::vector<std::pair<int, int>> fds;  // (ours, number inside, from 3 on); all others are closed
-  int output = -1;                       // stdout and stderr; -1: /dev/null
+  std::vector<std::filesystem::path> devices;  // device files, usable
+  std::string directory = "/";                 // working directory as seen inside
+  std::vector<std::pair<int, int>> fds;        // (ours, number inside, from 3 on); all others are closed
+  int output = -1;                             // stdout and stderr; -1: /dev/null
   Limits limits;
 };
 

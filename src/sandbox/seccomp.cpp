@@ -68,6 +68,11 @@ constexpr const char* kStartPrograms[] = {"chmod", "execve",    "execveat", "fch
                                           "link",  "linkat",    "symlink",  "symlinkat", "tgkill",   "truncate",
                                           "utime", "utimensat", "utimes",   "vfork",     "wait4",    "waitid"};
 
+// What NVIDIA's driver library needs beside that: it speaks to the device through ioctl, and does not start without a
+// socket (seen with driver 580).
+constexpr const char* kDriver[] = {"ioctl", "memfd_create", "socket", "socketpair",
+                                   "bind",  "connect",      "listen", "accept4"};
+
 // What ioctl, fcntl and prctl may be asked for.
 constexpr unsigned long kDeviceQuestions[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIOCLEX, FIONCLEX, FIONBIO};
 // Not F_SETOWN and F_SETSIG: together they make the kernel send any signal to any process of the user.
@@ -135,7 +140,10 @@ class Filter {
 Filter base(Profile profile) {
   Filter filter;
   filter.allow(kAlways);
-  filter.allow_values<unsigned long>("ioctl", 1, kDeviceQuestions);
+  if (profile == Profile::device)
+    filter.allow(kDriver);
+  else
+    filter.allow_values<unsigned long>("ioctl", 1, kDeviceQuestions);
   filter.allow_values<int>("fcntl", 1, kFileQuestions);
   filter.allow_values<int>("prctl", 0, kOwnAttributes);
   filter.allow("prlimit64", scmp_arg_cmp{2, SCMP_CMP_EQ, 0, 0});  // reading
@@ -177,13 +185,17 @@ const std::vector<sock_filter>& launch_program(Profile profile) {
     static const auto compiler = compile_launch(Profile::compiler);
     return compiler;
   }
+  if (profile == Profile::device) {
+    static const auto device = compile_launch(Profile::device);
+    return device;
+  }
   static const auto worker = compile_launch(Profile::worker);
   return worker;
 }
 
 void load(Profile profile) {
   Filter filter = base(profile);
-  if (profile == Profile::worker) {  // abort() and pthread_kill() stay possible
+  if (profile != Profile::compiler) {  // abort() and pthread_kill() stay possible
     const auto self = scmp_arg_cmp{0, SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()), 0};
     filter.allow("tgkill", self);
     filter.allow("kill", self);

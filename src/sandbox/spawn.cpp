@@ -69,7 +69,7 @@ std::vector<std::pair<int, rlimit>> limits_of(const Spec& spec, bool own_user) {
   };
   const Limits& wanted = spec.limits;
   lower(RLIMIT_CORE, 0);
-  lower(RLIMIT_NOFILE, 256);
+  lower(RLIMIT_NOFILE, wanted.open_files);
   lower(RLIMIT_MEMLOCK, 8 << 20);
   lower(RLIMIT_MSGQUEUE, 0);
   lower(RLIMIT_RTPRIO, 0);
@@ -196,8 +196,9 @@ Child spawn_reduced(const Spec& spec, Launch launch) {
   std::vector<fs::path> writable;
   for (const Bind& bind : spec.read_only) readable.push_back(bind.host);
   for (const Bind& bind : spec.writable) writable.push_back(bind.host);
-  const UniqueFd ruleset =
-      landlock::files(readable, {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}, writable);
+  std::vector<fs::path> devices = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
+  devices.insert(devices.end(), spec.devices.begin(), spec.devices.end());
+  const UniqueFd ruleset = landlock::files(readable, devices, writable);
   launch.landlock = raised(ruleset.get(), launch.first_own);
   launch.seccomp = &seccomp::launch_program(spec.profile);
   launch.argv = spec.argv;

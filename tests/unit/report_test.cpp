@@ -74,7 +74,7 @@ TimingReport timing_of(double median_us, double batch_us, double grader_us) {
 }
 
 Score score_of(const TimingReport& timing) {
-  return score_stage(find_deck("cpu"), find_problem("05"), timing, round_ceilings());
+  return score_stage(find_deck("cpu"), find_problem("05"), timing, limits_of(round_ceilings()));
 }
 
 TEST(Score, FractionsAreTimesAtThePeakOverTheMeasuredTime) {

@@ -42,7 +42,8 @@ Json to_json(const std::vector<Shape>& shapes) {
 
 Planning plan(const fs::path& object, const std::vector<Shape>& shapes, sandbox::Level level,
               const DeckLimits& limits) {
-  const Staging staging("kbh-planner", object);
+  const Staging staging("kbh-planner");
+  staging.add(object, "submission.so");
   const TempDir output("kbh-plan");
   fs::permissions(output.path(), fs::perms(0777));
   const sandbox::Bind home{staging.path(), "/kbh"};

@@ -1,4 +1,4 @@
-#include "lane/session.hpp"
+#include "lane/host/session.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,17 +19,25 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
+#include "device/cpu/shared_memory.hpp"
 #include "lane/poison.hpp"
 #include "lane/protocol.hpp"
 #include "lane/staging.hpp"
+#include "lane/worker_process.hpp"
 
-namespace kbh {
+namespace kbh::host {
 namespace {
 
 using protocol::Command;
 using protocol::Control;
 using protocol::now_ns;
 
+constexpr double kLingerSeconds = 0.005;
+// Seen running once may be a pool on its way to sleep: the second look is longer, and a thread must be seen running at
+// (nearly) every moment of it.
+constexpr double kSecondLookSeconds = 0.05;
+constexpr int kSecondLooks = 10;
+constexpr double kBusyShare = 0.8;
 constexpr double kStopSeconds = 5;  // to see all threads of a worker stopped
 
 std::uint64_t random_word() {
@@ -38,58 +46,6 @@ std::uint64_t random_word() {
   std::memcpy(&word, bytes.data(), sizeof word);
   return word;
 }
-
-/// Keeps what arrives on a pipe, up to a limit, and goes on draining it.
-class LogDrain {
- public:
-  explicit LogDrain(std::size_t limit) : limit_(limit) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) fail_errno("pipe");
-    read_ = UniqueFd(ends[0]);
-    write_ = UniqueFd(ends[1]);
-  }
-  [[nodiscard]] int write_end() const { return write_.get(); }
-
-  /// The child has its copy now; ours would keep the pipe open for ever.
-  void start() {
-    write_.reset();
-    thread_ = std::thread([this] { drain(); });
-  }
-  /// Waits for end of file: call it when the child is gone.
-  void finish() {
-    if (thread_.joinable()) thread_.join();
-  }
-  std::string text() {
-    const std::lock_guard lock(mutex_);
-    return text_;
-  }
-  bool truncated() {
-    const std::lock_guard lock(mutex_);
-    return truncated_;
-  }
-
- private:
-  void drain() {
-    char chunk[1 << 16];
-    for (;;) {
-      const ssize_t n = ::read(read_.get(), chunk, sizeof chunk);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return;
-      const std::lock_guard lock(mutex_);
-      const std::size_t room = limit_ - std::min(limit_, text_.size());
-      text_.append(chunk, std::min(room, static_cast<std::size_t>(n)));
-      truncated_ |= static_cast<std::size_t>(n) > room;
-    }
-  }
-
-  std::size_t limit_;
-  UniqueFd read_;
-  UniqueFd write_;
-  std::thread thread_;
-  std::mutex mutex_;
-  std::string text_;
-  bool truncated_ = false;
-};
 
 /// Names of the entries of /proc/PID/task.
 std::vector<std::string> tasks_of(pid_t pid) {
@@ -136,11 +92,9 @@ double waited_us(pid_t pid) {
 struct Session::Impl {
   SessionSpec spec;
   Staging staging;
-  LogDrain log;
-  UniqueFd socket;
+  WorkerProcess process;
   UniqueFd control_fd;
   Control* control = nullptr;
-  sandbox::Child child;
   pid_t pid = -1;
   UniqueFd pidfd;
   bool stopped = false;
@@ -162,11 +116,12 @@ struct Session::Impl {
   std::vector<std::vector<std::uint64_t>> addresses;  // in the worker: states, then slots. A claim, for messages only
 
   explicit Impl(const SessionSpec& s)
-      : spec(s), staging("kbh-worker", s.artifact), log(static_cast<std::size_t>(s.limits.log_kib) << 10) {}
+      : spec(s), staging("kbh-worker"), process(static_cast<std::size_t>(s.limits.log_kib) << 10) {
+    staging.add(s.artifact, "submission.so");
+  }
 
   ~Impl() {
-    child.kill_and_reap();
-    log.finish();
+    process.end();
     if (control) ::munmap(control, sizeof(Control));
   }
 
@@ -180,6 +135,7 @@ struct Session::Impl {
   std::optional<Failure> leave();
   void resume();
   bool stop();
+  double linger(double seconds, int looks);
   Failure died(std::string_view doing);
   Failure too_slow(std::string_view doing, double seconds);
   [[nodiscard]] std::string describe_fault() const;
@@ -188,13 +144,6 @@ struct Session::Impl {
 };
 
 void Session::Impl::start() {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail_errno("socketpair");
-  socket = UniqueFd(ends[0]);
-  const UniqueFd theirs(ends[1]);
-  const int on = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
-
   control_fd = UniqueFd(::memfd_create("kbh-control", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!control_fd || ::ftruncate(control_fd.get(), sizeof(Control)) != 0) fail_errno("control page");
   ::fcntl(control_fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
@@ -208,27 +157,16 @@ void Session::Impl::start() {
   const sandbox::Bind home{staging.path(), "/kbh"};
   const fs::path inside = sandbox::seen_at(home, spec.level);
   box.read_only = {home};
-  box.argv = {(inside / "kbh-worker").string(), std::string(sandbox::name_of(spec.level))};
+  box.argv = {(inside / "kbh-worker").string(), std::string(sandbox::name_of(spec.level)), "host"};
   // Idle OpenMP threads sleep instead of spinning: a spinning thread would look like one that outlives its call.
   box.environment = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/tmp", "TMPDIR=/tmp", "OMP_WAIT_POLICY=passive"};
 #ifdef KBH_SANITIZED
   box.environment.push_back("ASAN_OPTIONS=detect_leaks=0");  // the leak detector needs ptrace, which the sandbox denies
 #endif
-  box.fds = {{theirs.get(), protocol::kSocketFd}, {control_fd.get(), protocol::kControlFd}};
-  box.output = log.write_end();
+  box.fds = {{control_fd.get(), protocol::kControlFd}};
   box.limits.memory_bytes = (spec.limits.memory_mib << 20) + spec.shared_bytes;
   box.limits.processes = spec.limits.processes;
-  child = sandbox::spawn(box);
-  log.start();
-
-  std::string problem;
-  const auto hello = protocol::receive(socket.get(), 20, &problem);
-  if (!hello || !hello->message.contains("hello")) {
-    child.kill_and_reap();
-    log.finish();
-    fail(ErrorKind::internal, "the worker did not start ({}): {}", problem, log.text());
-  }
-  pid = hello->sender_pid;
+  pid = process.start(std::move(box));
   pidfd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) fail_errno("pidfd_open of the worker");
 }
@@ -236,16 +174,16 @@ void Session::Impl::start() {
 /// The grader's clock around nothing, with cold caches: what a call costs before the submission does anything. The
 /// least of all, since a busy machine only adds: taken too high, it would hide work.
 void Session::Impl::calibrate() {
-  if (arm()) fail(ErrorKind::internal, "the worker died before it loaded anything: {}", log.text());
+  if (arm()) fail(ErrorKind::internal, "the worker died before it loaded anything: {}", process.log());
   std::vector<double> times;
   for (int i = 0; i < spec.calibration_calls; ++i) {
     if (spec.before_calibration_call) spec.before_calibration_call();
     CallReport report;
-    if (command(Command::empty, {}, 5, &report)) fail(ErrorKind::internal, "an empty call failed: {}", log.text());
+    if (command(Command::empty, {}, 5, &report)) fail(ErrorKind::internal, "an empty call failed: {}", process.log());
     times.push_back(report.grader_us - report.waited_us);
   }
   empty_us = times.empty() ? 0 : *std::min_element(times.begin(), times.end());
-  if (leave()) fail(ErrorKind::internal, "the worker died before it loaded anything: {}", log.text());
+  if (leave()) fail(ErrorKind::internal, "the worker died before it loaded anything: {}", process.log());
 }
 
 std::string Session::Impl::describe_fault() const {
@@ -274,24 +212,13 @@ std::string Session::Impl::describe_fault() const {
   return fmt::format("address {:#x}", address);
 }
 
-/// The last lines that the worker printed: often the best explanation there is.
-std::vector<std::string> last_lines(const std::string& text, std::size_t count) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text.substr(text.size() - std::min<std::size_t>(text.size(), 4096)));
-  for (std::string line; std::getline(stream, line);)
-    if (!line.empty()) lines.push_back(line.substr(0, 200));
-  if (lines.size() > count) lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(count));
-  return lines;
-}
-
 Failure Session::Impl::died(std::string_view doing) {
-  const std::optional<int> status = child.wait(2);
-  child.kill_and_reap();
-  log.finish();
+  const std::optional<int> status = process.wait(2);
+  process.end();
   Failure failure;
   failure.kind = Failure::Kind::crashed;
   const int fault = control->fault_signal;
-  const std::string printed = log.text();
+  const std::string printed = process.log();
   for (const std::string& line : last_lines(printed, 3)) failure.details.push_back("it printed: " + line);
   if (fault == SIGABRT && printed.find("bad_alloc") != std::string::npos) {
     failure.what =
@@ -318,8 +245,7 @@ Failure Session::Impl::died(std::string_view doing) {
 }
 
 Failure Session::Impl::too_slow(std::string_view doing, double seconds) {
-  child.kill_and_reap();
-  log.finish();
+  process.end();
   return {Failure::Kind::timed_out,
           fmt::format("no return within {:g} s while {}", seconds, doing),
           "look for an endless loop or a deadlock between threads",
@@ -328,12 +254,10 @@ Failure Session::Impl::too_slow(std::string_view doing, double seconds) {
 
 std::optional<Json> Session::Impl::ask(const Json& message, double seconds, std::string_view doing,
                                        std::optional<Failure>* failure, std::span<const int> fds) {
-  std::string problem = "closed";
-  std::optional<protocol::Received> answer;
-  if (protocol::send(socket.get(), message, fds)) answer = protocol::receive(socket.get(), seconds, &problem);
-  if (answer) return std::move(answer->message);
-  *failure = problem == "timeout" ? too_slow(doing, seconds) : died(doing);
-  return std::nullopt;
+  std::string problem;
+  auto answer = process.ask(message, seconds, &problem, fds);
+  if (!answer) *failure = problem == "timeout" ? too_slow(doing, seconds) : died(doing);
+  return answer;
 }
 
 std::optional<Failure> Session::Impl::arm() {
@@ -371,7 +295,7 @@ bool Session::Impl::stop() {
       stopped = true;
       return true;
     }
-    if (child.wait(0)) return false;
+    if (process.wait(0)) return false;
   }
 }
 
@@ -416,7 +340,7 @@ std::optional<Failure> Session::Impl::command(Command what, std::span<const int>
   while ((last = control->done.load()) != ticket) {
     protocol::futex_wait(&control->done, last, 0.05);
     if (control->done.load() == ticket) break;
-    if (child.wait(0)) return died("running a call");
+    if (process.wait(0)) return died("running a call");
     if (now_ns() > deadline) return too_slow("running a call", seconds);
   }
   const std::int64_t end = now_ns();
@@ -474,8 +398,7 @@ std::optional<Failure> Session::load() {
 }
 
 std::optional<Failure> Session::open_shape(const Shape& shape, const std::vector<TensorSpec>& tensors, int slots,
-                                           int states,
-                                           const std::function<void(int, std::span<const TensorView>)>& fill_state) {
+                                           int states, const FillState& fill_state) {
   Impl& s = *impl_;
   std::optional<Failure> failure;
   if (s.stopped) {
@@ -590,8 +513,10 @@ std::optional<Failure> Session::call(std::span<const int> slots, CallReport* rep
   return impl_->command(Command::calls, slots, seconds, report);
 }
 
-std::uint64_t Session::outputs_fingerprint(std::span<const int> slots) const {
-  return impl_->outputs_fingerprint(slots);
+std::optional<Failure> Session::run(int slot) {
+  const int slots[] = {slot};
+  CallReport report;
+  return call(slots, &report);
 }
 
 std::string Session::overrun(int slot) const {
@@ -606,23 +531,41 @@ std::string Session::overrun(int slot) const {
   return {};
 }
 
-double Session::linger(double seconds, int looks) {
-  Impl& s = *impl_;
+/// Lets the worker run for `seconds` with no call, looking at its threads `looks` times, then stops it again. Returns
+/// the largest share of looks at which one thread was running or waiting for a processor: 1 for a thread that works on,
+/// also on a machine so busy that it gets little time.
+double Session::Impl::linger(double seconds, int looks) {
   std::map<std::string, int> seen_running;
-  s.resume();
+  resume();
   for (int look = 0; look < looks; ++look) {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds / looks));
-    for (const std::string& task : tasks_of(s.pid)) seen_running[task] += run_state_of(s.pid, task) == 'R' ? 1 : 0;
+    for (const std::string& task : tasks_of(pid)) seen_running[task] += run_state_of(pid, task) == 'R' ? 1 : 0;
   }
-  s.stop();
+  stop();
   int most = 0;
   for (const auto& [task, count] : seen_running) most = std::max(most, count);
   return static_cast<double>(most) / looks;
 }
 
-std::string Session::log() { return impl_->log.text(); }
-bool Session::log_truncated() const { return impl_->log.truncated(); }
-double Session::empty_call_us() const { return impl_->empty_us; }
-pid_t Session::worker_pid() const { return impl_->pid; }
+std::optional<Failure> Session::restless(int slot) {
+  const int slots[] = {slot};
+  const std::uint64_t before = impl_->outputs_fingerprint(slots);
+  const double running = impl_->linger(kLingerSeconds, 1);
+  if (impl_->outputs_fingerprint(slots) != before)
+    return Failure{Failure::Kind::rejected,
+                   "an output changed after kbh_run had returned",
+                   "join or await every thread that writes before returning",
+                   {}};
+  if (running == 0 || impl_->linger(kSecondLookSeconds, kSecondLooks) < kBusyShare) return std::nullopt;
+  return Failure{Failure::Kind::rejected,
+                 fmt::format("a thread went on working after kbh_run had returned (seen running for {:.0f} ms)",
+                             kSecondLookSeconds * 1e3),
+                 "threads may outlive a call only asleep (a condition variable, not a spinning loop)",
+                 {}};
+}
 
-}  // namespace kbh
+std::string Session::log() const { return impl_->process.log(); }
+bool Session::log_truncated() const { return impl_->process.log_truncated(); }
+double Session::empty_call_us() const { return impl_->empty_us; }
+
+}  // namespace kbh::host

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <numeric>
 #include <random>
 
 #include "grade/stages.hpp"
+#include "grade/timed_slots.hpp"
 #include "grade/verify.hpp"
 
 namespace kbh {
@@ -16,9 +16,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kSlots = 12;
 // Weights rotate too: none may stay in a cache, nor be remembered by its address.
 constexpr int kStates = 3;
-// Trials of the check stage stay far below.
-constexpr int kStateTrial = 900'000;
-constexpr int kFirstTrial = 1'000'000;
 constexpr int kWarmupCalls = 10;
 constexpr double kWarmupSeconds = 0.1;
 constexpr int kBatchRepeats = 2;
@@ -43,14 +40,14 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 class ShapeTimer {
  public:
-  ShapeTimer(const GradeContext& context, const Seed& seed, Session& session, cpu::CacheFlusher& flusher,
+  ShapeTimer(const GradeContext& context, const Seed& seed, host::Session& session, cpu::CacheFlusher& flusher,
              cpu::MemoryProbe& memory, const DeckShape& deck_shape)
       : context_(context),
-        seed_(seed),
         session_(session),
         flusher_(flusher),
         memory_(memory),
         shape_(deck_shape.shape),
+        slots_(context, seed, session, deck_shape.shape),
         random_(std::random_device{}()) {
     timing_.shape = deck_shape.shape;
     timing_.regime = deck_shape.regime;
@@ -58,12 +55,7 @@ class ShapeTimer {
 
   /// Nothing, or why the grade ends.
   std::optional<Finding> run() {
-    const Problem& problem = context_.problem;
-    const int states = problem.has_state() ? kStates : 1;
-    const auto failure = session_.open_shape(shape_, problem.tensors(shape_), kSlots, states, [&](int i, auto state) {
-      if (problem.has_state()) problem.nominal().fill_state(key(kStateTrial + i), state);
-    });
-    if (failure) return finding_of(*failure, Stage::time, shape_.text());
+    if (auto failure = slots_.open(kSlots, kStates)) return failure;
     if (!warm_up()) return finding_;
     for (timing_.attempts = 1; timing_.attempts <= kAttempts; ++timing_.attempts) {
       if (!take_samples() || !take_batches()) return finding_;
@@ -77,35 +69,12 @@ class ShapeTimer {
   [[nodiscard]] ShapeTiming result() && { return std::move(timing_); }
 
  private:
-  [[nodiscard]] DrawKey key(int trial) const {
-    const Problem& problem = context_.problem;
-    return {seed_, problem.id, problem.version, shape_, problem.nominal().name, trial};
-  }
-
-  /// New content. Where the oracle is dear, a slot that has been drawn once changes in a few secret rows only.
-  void fill(int slot) {
-    const Problem& problem = context_.problem;
-    const std::span<const TensorView> tensors = session_.slot(slot).tensors;
-    Expected& expected = expected_[static_cast<std::size_t>(slot)];
-    if (problem.refresh && !expected.outputs.empty()) {
-      problem.refresh(key(kFirstTrial + draws_++), tensors, expected);
-    } else {
-      problem.nominal().fill(key(kFirstTrial + draws_++), tensors);
-      expected = problem.oracle(shape_, data_of(session_, slot).tensors);
-    }
-    session_.poison(slot);
-  }
-
   /// Calls on the slots and compares every output. False when the grade ends.
-  bool call(const std::vector<int>& slots, CallReport* report) {
-    const std::string where = "a timed call of " + shape_.text();
-    if (const auto failure = session_.call(slots, report)) return end(finding_of(*failure, Stage::time, where));
-    for (const int slot : slots) {
-      if (auto overrun = check_canaries(session_, slot, Stage::time, where)) return end(*overrun);
-      const Comparison comparison = compare_slot(context_.problem, shape_, context_.problem.nominal(), session_, slot,
-                                                 expected_[static_cast<std::size_t>(slot)]);
-      if (!comparison.pass) return end(wrong_output(Stage::time, where, comparison, context_.problem));
-    }
+  bool call(const std::vector<int>& slots, host::CallReport* report) {
+    if (const auto failure = session_.call(slots, report))
+      return end(finding_of(*failure, Stage::time, slots_.where()));
+    for (const int slot : slots)
+      if (auto wrong = slots_.verify(slot)) return end(*wrong);
     return true;
   }
 
@@ -119,8 +88,8 @@ class ShapeTimer {
     const auto begin = Clock::now();
     for (int i = 0; i < kWarmupCalls && seconds_since(begin) < kWarmupSeconds; ++i) {
       const int slot = i % kSlots;
-      fill(slot);
-      CallReport report;
+      slots_.fill(slot);
+      host::CallReport report;
       if (!call({slot}, &report)) return false;
     }
     return true;
@@ -129,18 +98,18 @@ class ShapeTimer {
   bool take_sample(Sample* sample) {
     if (auto late = check_deadline(context_, Stage::time)) return end(*late);
     sample->slot = static_cast<int>(random_() % kSlots);
-    fill(sample->slot);
+    slots_.fill(sample->slot);
     flusher_.flush();
     sample->probe_ns = cpu::speed_probe_ns();
     sample->memory_us = memory_.read_us();
-    CallReport report;
+    host::CallReport report;
     if (!call({sample->slot}, &report)) return false;
     sample->worker_us = report.worker_us.front();
     sample->grader_us = std::max(0.0, report.grader_us - session_.empty_call_us());
     sample->waited_us = report.waited_us;
     // A late writer may hide behind the first call's good manners: look again at unpredictable moments.
     if (random_() % 8 != 0) return true;
-    auto restless = check_stillness(session_, sample->slot, Stage::time, "a timed call of " + shape_.text());
+    auto restless = check_stillness(session_, sample->slot, Stage::time, slots_.where());
     return restless ? end(*restless) : true;
   }
 
@@ -166,9 +135,9 @@ class ShapeTimer {
   bool time_batch(std::vector<int>& slots, std::size_t count, double* microseconds) {
     std::shuffle(slots.begin(), slots.end(), random_);
     const std::vector<int> chosen(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(count));
-    for (const int slot : chosen) fill(slot);
+    for (const int slot : chosen) slots_.fill(slot);
     flusher_.flush();  // or the write-back of our own fills would be billed to the calls
-    CallReport report;
+    host::CallReport report;
     if (!call(chosen, &report)) return false;
     *microseconds = report.grader_us;
     return true;
@@ -219,21 +188,19 @@ class ShapeTimer {
   }
 
   const GradeContext& context_;
-  const Seed& seed_;
-  Session& session_;
+  host::Session& session_;
   cpu::CacheFlusher& flusher_;
   cpu::MemoryProbe& memory_;
   Shape shape_;
+  TimedSlots slots_;
   std::mt19937_64 random_;
-  int draws_ = 0;
-  std::array<Expected, kSlots> expected_;  // per slot, of what it holds
   ShapeTiming timing_;
   std::optional<Finding> finding_;
 };
 
 }  // namespace
 
-StageResult<TimingReport> time_stage(const GradeContext& context, const Seed& seed, Session& session,
+StageResult<TimingReport> time_stage(const GradeContext& context, const Seed& seed, host::Session& session,
                                      cpu::CacheFlusher& flusher, cpu::MemoryProbe& memory) {
   const auto begin = Clock::now();
   StageResult<TimingReport> result;
