@@ -71,7 +71,8 @@ TEST_F(CeilingsOnAGpu, ProductsStayBelowTheClock) {
     const double peak = rate * device.multiprocessors * device.max_clock_khz * 1e-9;
     EXPECT_LE(found->second.burst_tflops, 1.01 * peak);
     EXPECT_GE(found->second.burst_tflops, 0.75 * peak);
-    EXPECT_LE(found->second.sustained_tflops, 1.02 * found->second.burst_tflops);
+    // A burst holds a launch and an uneven end: 5 to 12 % of 100 us (seen on an H200).
+    EXPECT_LE(found->second.sustained_tflops, 1.15 * found->second.burst_tflops);
     EXPECT_GE(found->second.sustained_tflops, 0.5 * peak);
   }
 }

@@ -28,6 +28,7 @@ constexpr std::string_view kCudaHead = R"(title = "G"
 version = 1
 device = "cuda"
 arch = "sm_90a"
+gpus = ["NVIDIA H200"]
 l2_mib = 60
 lanes = ["sealed", "python"]
 bandwidth_gbs = 4800
