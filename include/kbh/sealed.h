@@ -131,7 +131,7 @@ struct Slot<T*> {
   template <typename U>
   explicit Slot(const Buffer<U>& buffer) {
     static_assert(std::is_const_v<T> || !std::is_const_v<U>, "the kernel would write to a read-only buffer");
-    static_assert(std::is_void_v<T> || std::is_same_v<std::remove_const_t<T>, std::remove_const_t<U>>,
+    static_assert(std::is_void_v<T> || std::is_same_v<std::remove_cv_t<T>, std::remove_cv_t<U>>,
                   "the buffer has elements of another type; buffer.as<T>() says that you mean it");
     argument = {KBH_SEALED_POINTER, buffer.id, buffer.offset, nullptr, sizeof(void*), std::is_const_v<T> ? 0u : 1u};
   }

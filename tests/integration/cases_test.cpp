@@ -110,6 +110,33 @@ TEST_P(PlanCase, EndsAsItSays) {
   for (const std::string& text : e.says) EXPECT_THAT(grade.at("finding").dump(), HasSubstr(text));
 }
 
+/// Sealed submissions that only a GPU can judge (scripts/gpu-check), and those that we ship: they build and plan.
+class SealedSubmission : public SubmissionCase {};
+
+TEST_P(SealedSubmission, BuildsAndPlans) {
+  if (!has_nvcc()) GTEST_SKIP() << "no nvcc here";
+  const fs::path path = fs::path(KBH_SOURCE_DIR) / GetParam();
+  const std::string problem = GetParam().starts_with("kernels/") ? path.parent_path().filename().string() : "05_topk";
+  const CommandResult result = kbh({"grade", path.string(), "--problem", problem, "--deck", "h200", "--dry-run",
+                                    "--store", store().string(), "--json"});
+  SCOPED_TRACE(result.err + result.out.substr(0, 2000));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(Json::parse(result.out).at("verdict"), "not_graded");
+}
+
+std::vector<std::string> sealed_submissions() {
+  std::vector<std::string> paths;
+  const fs::path root = KBH_SOURCE_DIR;
+  for (const auto& problem : fs::directory_iterator(root / "kernels"))
+    for (const auto& entry : fs::directory_iterator(problem))
+      if (entry.path().filename().string().starts_with("sealed"))
+        paths.push_back(fs::relative(entry.path(), root).string());
+  for (const auto& entry : fs::directory_iterator(root / "tests/cases/gpu"))
+    if (entry.path().extension() == ".cu") paths.push_back(fs::relative(entry.path(), root).string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
 TEST_P(SubmissionCase, EndsAsItSays) {
   const bool honest = GetParam().starts_with("honest/");
   const std::string source = read_text(fs::path(KBH_SOURCE_DIR) / "tests/cases" / (GetParam() + ".cpp"));
@@ -149,12 +176,14 @@ TEST_P(SubmissionCase, EndsAsItSays) {
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& test) {
   std::string name = test.param;
-  std::replace(name.begin(), name.end(), '/', '_');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, SubmissionCase, ::testing::ValuesIn(case_names({"bad", "honest"})), test_name);
 INSTANTIATE_TEST_SUITE_P(Cases, PlanCase, ::testing::ValuesIn(case_names({"plans"})), test_name);
+INSTANTIATE_TEST_SUITE_P(All, SealedSubmission, ::testing::ValuesIn(sealed_submissions()), test_name);
 
 }  // namespace
 }  // namespace kbh::test
