@@ -138,6 +138,24 @@ void say(Terminal& terminal, const std::string& line) {
   fmt::print(stderr, "kbh: {}\n", line);
 }
 
+/// The cases asked for; --quick asks for the nominal one. Error(usage) when the problem has no such case.
+std::vector<std::string> cases_from(const GradeArguments& arguments, const Problem& problem) {
+  for (const std::string& name : arguments.cases)
+    if (!problem.find_case(name))
+      fail(ErrorKind::usage, "--cases {}: {} has no such case (`kbh problems {}` lists them)", name, problem.id,
+           problem.id);
+  if (arguments.cases.empty() && arguments.quick) return {problem.nominal().name};
+  return arguments.cases;
+}
+
+/// An answer within seconds, for whoever is writing a kernel.
+DeckSampling quick(DeckSampling sampling) {
+  sampling.min_samples = std::min(sampling.min_samples, 10);
+  sampling.seconds_per_shape = std::min(sampling.seconds_per_shape, 0.3);
+  sampling.check_seeds = 1;
+  return sampling;
+}
+
 /// Grades one submission; prints its table unless --json collects the documents.
 int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& workbench, Json* documents) {
   const Problem& problem = problem_of(arguments, path);
@@ -153,7 +171,7 @@ int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& 
       fail(ErrorKind::usage, "--lane {}: expected host (sealed and python come with GPU decks)", arguments.lane);
   }
   Submission submission = read_submission(path, lane);
-  const Deck deck = deck_for(arguments, submission.lane);
+  Deck deck = deck_for(arguments, submission.lane);
   check_lane(submission, deck);
   if (!arguments.dry_run) require_runner(deck, arguments.device);
   options.device = arguments.device;
@@ -164,6 +182,9 @@ int grade_one(const GradeArguments& arguments, const fs::path& path, Workbench& 
            problem.id);
     options.shape = static_cast<std::size_t>(arguments.shape);
   }
+  options.cases = cases_from(arguments, problem);
+  options.quick = arguments.quick;
+  if (arguments.quick) deck.sampling = quick(deck.sampling);
 #ifdef KBH_WITH_CUDA
   std::optional<cuda::Lease> lease;
   if (deck.device == "cuda" && !arguments.dry_run) lease.emplace(cuda::device_info(arguments.device).uuid);
@@ -225,8 +246,14 @@ void add_common(CLI::App* verb, GradeArguments& a) {
   verb->add_option("--seed", a.seed, "replay the data of an earlier grade (32 hex digits)");
   verb->add_option("--sandbox", a.sandbox, "full or reduced (default: the best this machine offers)");
   verb->add_flag("--no-sandbox", a.no_sandbox, "run foreign code unprotected; the record says so");
+  verb->add_option("--shape", a.shape, "only this shape (0, 1, ... in the order of the deck); not a grade then");
+  verb->add_flag("--quick", a.quick, "nominal case, few samples: an answer within seconds, not a grade");
   verb->add_flag("--json", a.json, "print the kbh.grade/1 document on stdout, and nothing else");
   verb->add_flag("--quiet,-q", a.quiet, "no progress on stderr");
+}
+
+void add_cases(CLI::App* verb, GradeArguments& a) {
+  verb->add_option("--cases", a.cases, "only these cases, separated by commas; not a grade then")->delimiter(',');
 }
 
 }  // namespace
@@ -243,8 +270,10 @@ void add_grade(Cli& cli) {
                                   "  kbh grade kernels/05_topk/host-cpu --problem 05_topk --deck cpu\n"
                                   "  kbh grade my.cpp -p topk --json > grade.json\n"
                                   "  kbh grade a b c -p 05 --deck cpu-tiny      # one process, three grades\n"
+                                  "  kbh grade my.cu -p 05 --quick --shape 0    # while writing a kernel: not a grade\n"
                                   "  kbh grade kernel.cu -p 05 --deck h200 --dry-run   # no GPU needed");
   add_common(grade_verb, grade_arguments);
+  add_cases(grade_verb, grade_arguments);
   grade_verb->add_flag("--dry-run", grade_arguments.dry_run,
                        "build, plan and inspect only; needs nothing of the deck's device");
   cli.on(grade_verb, [] { return grade_all(grade_arguments); });
@@ -253,6 +282,7 @@ void add_grade(Cli& cli) {
       cli.verb("check", "Correctness only: every shape, case and neighbour, no timing",
                "  kbh check my -p 05_topk\n  kbh check my -p 05_topk --seed 0123456789abcdef0123456789abcdef");
   add_common(check_verb, check_arguments);
+  add_cases(check_verb, check_arguments);
   cli.on(check_verb, [] { return grade_all(check_arguments); });
 
   CLI::App* bench_verb =
@@ -260,7 +290,6 @@ void add_grade(Cli& cli) {
                "  kbh bench my -p 05_topk --shape 0\n  kbh bench --watch my/submission.cpp -p 05_topk");
   add_common(bench_verb, bench_arguments);
   bench_verb->get_option("submission")->required(false);
-  bench_verb->add_option("--shape", bench_arguments.shape, "only this shape (0, 1, ... in the order of the deck)");
   bench_verb->add_option("--watch", bench_arguments.watch, "compile and time one shape on every save of this file");
   bench_verb->add_option("--watch-runs", bench_arguments.watch_runs, "with --watch: stop after this many runs")
       ->group("");

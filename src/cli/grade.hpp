@@ -24,6 +24,8 @@ struct GradeArguments {
   bool json = false;
   bool quiet = false;
   int shape = -1;
+  std::vector<std::string> cases;
+  bool quick = false;
   std::string watch;
   int watch_runs = 0;
 };

@@ -28,11 +28,15 @@ struct Draw {
 };
 
 /// Nominal first (its failure is the easiest to understand), then all others in random order.
-std::vector<Draw> draws_of(const Problem& problem, const Shape& shape, int seeds, std::mt19937_64& order) {
+std::vector<Draw> draws_of(const Problem& problem, const Shape& shape, const std::vector<std::string>& only, int seeds,
+                           std::mt19937_64& order) {
+  const auto wanted = [&](const Case& c) {
+    return (only.empty() || std::find(only.begin(), only.end(), c.name) != only.end()) &&
+           (!c.applies || c.applies(shape));
+  };
   std::vector<Draw> draws;
   for (const Case& c : problem.cases)
-    for (int trial = 0; trial < seeds; ++trial)
-      if (!c.applies || c.applies(shape)) draws.push_back({&c, trial});
+    for (int trial = 0; trial < seeds && wanted(c); ++trial) draws.push_back({&c, trial});
   std::shuffle(draws.begin(), draws.end(), order);
   std::stable_partition(draws.begin(), draws.end(), [](const Draw& d) { return d.data->nominal; });
   return draws;
@@ -50,11 +54,13 @@ class Checker {
       if (context_.options.shape && *context_.options.shape != i) continue;
       const Shape& shape = shapes[i].shape;
       tell(shape.text(), static_cast<int>(i), static_cast<int>(shapes.size()));
-      check_shape(shape, true, draws_of(context_.problem, shape, context_.deck.sampling.check_seeds, order_));
-      if (!context_.problem.neighbours) continue;
+      check_shape(
+          shape, true,
+          draws_of(context_.problem, shape, context_.options.cases, context_.deck.sampling.check_seeds, order_));
+      if (!context_.problem.neighbours || !context_.options.cases.empty()) continue;
       for (const Shape& neighbour : context_.problem.neighbours(shape)) {
         if (finding_) break;
-        std::vector<Draw> draws = draws_of(context_.problem, neighbour, 1, order_);
+        std::vector<Draw> draws = draws_of(context_.problem, neighbour, {}, 1, order_);
         if (draws.size() > 1 + kNeighbourCases) draws.resize(1 + kNeighbourCases);
         check_shape(neighbour, false, draws);
       }

@@ -174,23 +174,32 @@ std::string_view name_of(Mode mode) {
   return "?";
 }
 
+/// What was left out of a grade.
+Json partial_of(const GradeOptions& options) {
+  Json json{{"mode", name_of(options.mode)}, {"quick", options.quick}};
+  if (options.shape) json["shape"] = *options.shape;
+  if (!options.cases.empty()) json["cases"] = options.cases;
+  return json;
+}
+
 }  // namespace
 
 Json to_json(const Grade& grade, const Problem& problem, const Deck& deck) {
   Json json{{"schema", "kbh.grade/1"},
             {"id", grade.id},
-            {"mode", name_of(grade.mode)},
+            {"mode", name_of(grade.options.mode)},
             {"verdict", kbh::name_of(grade.verdict)},
             {"started_at", grade.started_at},
             {"kbh_version", KBH_VERSION},
             {"problem", {{"id", problem.id}, {"version", problem.version}}},
             {"deck", {{"name", deck.name}, {"version", deck.version}, {"sha256", deck.sha256}}},
             {"device", grade.device},
-            {"sandbox", sandbox::name_of(grade.level)},
+            {"sandbox", sandbox::name_of(grade.options.level)},
             {"submission", to_json(grade.submission)},
             {"build", to_json(grade.build)}};
+  if (grade.options.partial()) json["partial"] = partial_of(grade.options);
   if (grade.finding) json["finding"] = to_json(*grade.finding);
-  if (!grade.seed_hex.empty()) json["seed"] = {{"hex", grade.seed_hex}, {"given", grade.seed_given}};
+  if (!grade.seed_hex.empty()) json["seed"] = {{"hex", grade.seed_hex}, {"given", !grade.options.seed.empty()}};
   if (grade.plan) json["plan"] = to_json(*grade.plan);
   if (grade.evidence) json["evidence"] = to_json(*grade.evidence);
   if (grade.check) json["check"] = to_json(*grade.check);

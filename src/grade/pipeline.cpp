@@ -74,8 +74,7 @@ class Pipeline {
   Pipeline(const GradeContext& context, Submission submission, Workbench& workbench)
       : context_(context), workbench_(workbench) {
     grade_.submission = std::move(submission);
-    grade_.mode = context.options.mode;
-    grade_.level = context.options.level;
+    grade_.options = context.options;
     grade_.started_at = utc_now();
   }
 
@@ -88,7 +87,6 @@ class Pipeline {
     }
     // Only now: nothing of the submission can have been chosen to fit it.
     seed_ = context_.options.seed.empty() ? seed_from_system() : context_.options.seed;
-    grade_.seed_given = !context_.options.seed.empty();
     run_worker();
     grade_.seed_hex = hex(seed_);  // shown when everything is over, for replay
     return std::move(grade_);

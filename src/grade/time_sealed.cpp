@@ -20,6 +20,7 @@ constexpr int kMostSlots = 16;
 constexpr int kStates = 3;
 constexpr int kWarmupCalls = 10;
 constexpr double kWarmupSeconds = 0.5;
+constexpr double kQuickWarmupSeconds = 0.1;
 constexpr int kPilotSamples = 3;
 // The device's events and the host's clock around the same call: the host sees the gate open and the end reach it too.
 constexpr double kClockShare = 1.10;
@@ -81,10 +82,11 @@ class SealedTimer {
   /// Clocks rise and everything is loaded.
   bool warm_up() {
     const auto begin = Clock::now();
+    const double enough = context_.options.quick ? kQuickWarmupSeconds : kWarmupSeconds;
     DeviceSample unused;
-    for (int i = 0; i < kWarmupCalls || seconds_since(begin) < kWarmupSeconds; ++i) {
+    for (int i = 0; i < kWarmupCalls || seconds_since(begin) < enough; ++i) {
       if (!take_sample(&unused)) return false;
-      if (seconds_since(begin) > 4 * kWarmupSeconds) break;
+      if (seconds_since(begin) > 4 * enough) break;
     }
     return true;
   }

@@ -152,6 +152,11 @@ struct GradeOptions {
   int device = 0;                    // number of the GPU
   Seed seed;                         // empty: drawn after the build
   std::optional<std::size_t> shape;  // only this one (not a grade)
+  std::vector<std::string> cases;    // only these, and no neighbours; empty: all (likewise)
+  bool quick = false;                // few samples after a short warm-up (likewise)
+
+  /// Whether something of a grade is left out.
+  [[nodiscard]] bool partial() const { return mode != Mode::grade || shape || !cases.empty() || quick; }
 };
 
 struct Grade {
@@ -159,11 +164,9 @@ struct Grade {
   std::string started_at;
   Verdict verdict = Verdict::infra;
   std::optional<Finding> finding;
-  Mode mode = Mode::grade;
+  GradeOptions options;
   Submission submission;
-  sandbox::Level level = sandbox::Level::full;
   std::string seed_hex;
-  bool seed_given = false;
   BuildResult build;
   std::optional<PlanReport> plan;  // sealed lane
   std::optional<Evidence> evidence;

@@ -60,7 +60,7 @@ std::string readable_kernel(const std::string& mangled) {
 
 /// How the check of one shape went: "pass", "3 of 41 wrong", "not checked".
 std::string check_of(const Grade& grade, const Shape& shape) {
-  if (!grade.check) return grade.mode == Mode::bench ? "timed only" : "not checked";
+  if (!grade.check) return grade.options.mode == Mode::bench ? "timed only" : "not checked";
   int wrong = 0;
   int total = 0;
   for (const CheckedCall& call : grade.check->calls) {
@@ -144,13 +144,14 @@ std::string notes_of(const Grade& grade) {
         notes += fmt::format(
             "memory ran at {:.0f} % of its ceiling around {}: its interval reaches down to a quiet machine\n",
             s.memory_share * 100, s.shape.text());
-  if (grade.level == sandbox::Level::none)
+  if (grade.options.level == sandbox::Level::none)
     notes +=
         "NOT SANDBOXED (--no-sandbox): the submission could read and change anything; this number proves nothing\n";
-  if (grade.level == sandbox::Level::reduced) notes += "sandbox: reduced (Landlock and seccomp, no namespaces)\n";
+  if (grade.options.level == sandbox::Level::reduced)
+    notes += "sandbox: reduced (Landlock and seccomp, no namespaces)\n";
   if (grade.worker_log_truncated) notes += "the submission printed more than is kept; the rest was dropped\n";
-  if (grade.seed_given) notes += "the seed was given on the command line: a replay, not a fresh grade\n";
-  if (grade.mode != Mode::grade) notes += "this is not a grade\n";
+  if (!grade.options.seed.empty()) notes += "the seed was given on the command line: a replay, not a fresh grade\n";
+  if (grade.options.partial()) notes += "this is not a grade\n";
   return notes;
 }
 

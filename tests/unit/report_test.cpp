@@ -27,7 +27,7 @@ TEST(Table, ColumnsAreAsWideAsTheirContent) {
 Grade failed_grade() {
   Grade grade;
   grade.verdict = Verdict::crashed;
-  grade.level = sandbox::Level::none;
+  grade.options.level = sandbox::Level::none;
   grade.submission.origin = "mine";
   grade.finding = Finding{Verdict::crashed, Stage::check, "killed by signal 11", {"it printed: \033[31mPASS"}, "look"};
   return grade;
