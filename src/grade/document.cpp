@@ -43,6 +43,8 @@ Json to_json(const PlanReport& report) {
     kernels.push_back({{"name", k.name},
                        {"parameters", k.parameters.size()},
                        {"static_shared", k.static_shared},
+                       {"registers", k.registers},
+                       {"local", k.local},
                        {"instructions", k.text.size() / 16}});
   Json shapes = Json::array();
   for (const PlannedShape& s : report.shapes) {

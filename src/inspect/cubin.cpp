@@ -16,6 +16,8 @@ constexpr unsigned char kEntry = 0x10;  // st_other of a kernel
 // of what follows. As nvcc 13.0 writes them; the numbers are those that public disassemblers know.
 constexpr std::uint8_t kSized = 4;
 constexpr std::uint8_t kParameterInfo = 0x17;
+constexpr std::uint8_t kFrameSize = 0x11;      // bytes of a thread's local memory
+constexpr std::uint8_t kRegisterCount = 0x2f;  // per thread
 
 template <typename T>
 std::optional<T> read_at(std::string_view bytes, std::uint64_t offset) {
@@ -45,6 +47,7 @@ class Reader {
     for (const Section& s : sections_)
       if (s.header.sh_type == SHT_SYMTAB) read_symbols(s);
     for (CubinKernel& kernel : cubin_.kernels) describe(kernel);
+    if (const Section* info = section(".nv.info")) read_resources(info->bytes);
     for (const Section& s : sections_)
       if (s.name == ".nv.global" || s.name == ".nv.global.init") cubin_.writable_bytes += s.header.sh_size;
     return std::move(cubin_);
@@ -78,10 +81,12 @@ class Reader {
   void read_symbols(const Section& table) {
     if (table.header.sh_link >= sections_.size()) return problem("a symbol table without names");
     const std::string_view names = sections_[table.header.sh_link].bytes;
+    symbol_names_.assign(1, "");
     for (std::uint64_t at = sizeof(Elf64_Sym); at < table.bytes.size(); at += sizeof(Elf64_Sym)) {
       const auto symbol = read_at<Elf64_Sym>(table.bytes, at);
       if (!symbol) return problem("a symbol table ends inside an entry");
-      read_symbol(*symbol, string_at(names, symbol->st_name));
+      symbol_names_.push_back(string_at(names, symbol->st_name));
+      read_symbol(*symbol, symbol_names_.back());
     }
   }
 
@@ -107,36 +112,57 @@ class Reader {
   void describe(CubinKernel& kernel) {
     if (const Section* text = section(".text." + kernel.name)) {
       kernel.text = text->bytes;
-      kernel.registers = text->header.sh_info >> 24;
     } else {
       problem("kernel " + kernel.name + " has no instructions");
     }
     if (const Section* shared = section(".nv.shared." + kernel.name)) kernel.static_shared = shared->header.sh_size;
-    if (const Section* info = section(".nv.info." + kernel.name)) read_info(info->bytes, kernel);
+    if (const Section* info = section(".nv.info." + kernel.name)) read_parameters(info->bytes, kernel);
     std::sort(kernel.parameters.begin(), kernel.parameters.end(),
               [](const auto& a, const auto& b) { return a.offset < b.offset; });
   }
 
-  void read_info(std::string_view info, CubinKernel& kernel) {
+  /// Calls visit(attribute, bytes) for every entry of a .nv.info section that holds bytes.
+  template <typename Visit>
+  void for_each_entry(std::string_view info, Visit visit) {
     for (std::uint64_t at = 0; at + 4 <= info.size();) {
       const auto format = static_cast<std::uint8_t>(info[at]);
       const auto attribute = static_cast<std::uint8_t>(info[at + 1]);
-      const std::uint16_t value = *read_at<std::uint16_t>(info, at + 2);
+      const std::uint16_t size = *read_at<std::uint16_t>(info, at + 2);
       at += 4;
       if (format != kSized) continue;
-      // Index, ordinal and offset, then a word whose upper 14 bits are the size.
-      if (attribute == kParameterInfo) {
-        const auto offset = read_at<std::uint16_t>(info, at + 6);
-        const auto bits = read_at<std::uint32_t>(info, at + 8);
-        if (value < 12 || !offset || !bits) return problem("a parameter entry of " + kernel.name + " is cut short");
-        kernel.parameters.push_back({*offset, *bits >> 18});
-      }
-      at += value;
+      if (at + size > info.size()) return problem("an attribute ends behind its section");
+      visit(attribute, info.substr(at, size));
+      at += size;
     }
+  }
+
+  void read_parameters(std::string_view info, CubinKernel& kernel) {
+    for_each_entry(info, [&](std::uint8_t attribute, std::string_view entry) {
+      if (attribute != kParameterInfo) return;
+      // Index, ordinal and offset, then a word whose upper 14 bits are the size.
+      const auto offset = read_at<std::uint16_t>(entry, 6);
+      const auto bits = read_at<std::uint32_t>(entry, 8);
+      if (!offset || !bits) return problem("a parameter entry of " + kernel.name + " is cut short");
+      kernel.parameters.push_back({*offset, *bits >> 18});
+    });
+  }
+
+  /// What .nv.info says of all functions: pairs of a symbol's number and a value.
+  void read_resources(std::string_view info) {
+    for_each_entry(info, [&](std::uint8_t attribute, std::string_view entry) {
+      if (attribute != kRegisterCount && attribute != kFrameSize) return;
+      const auto symbol = read_at<std::uint32_t>(entry, 0);
+      const auto value = read_at<std::uint32_t>(entry, 4);
+      if (!symbol || !value) return problem("a resource entry is cut short");
+      for (CubinKernel& kernel : cubin_.kernels)
+        if (*symbol < symbol_names_.size() && symbol_names_[*symbol] == kernel.name)
+          (attribute == kRegisterCount ? kernel.registers : kernel.local) = *value;
+    });
   }
 
   std::string_view bytes_;
   std::vector<Section> sections_;
+  std::vector<std::string> symbol_names_;  // by number
   Cubin cubin_;
 };
 
