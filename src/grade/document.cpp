@@ -135,7 +135,10 @@ Json to_json(const ShapeTiming& timing) {
 Json to_json(const TimingReport& timing) {
   Json shapes = Json::array();
   for (const ShapeTiming& shape : timing.shapes) shapes.push_back(to_json(shape));
-  return {{"empty_call_us", timing.empty_call_us}, {"shapes", shapes}};
+  Json json{{"empty_call_us", timing.empty_call_us}};
+  if (timing.nothing_us > 0) json["nothing_us"] = timing.nothing_us;
+  json["shapes"] = shapes;
+  return json;
 }
 
 Json to_json(const Score& score) {

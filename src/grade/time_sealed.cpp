@@ -155,6 +155,8 @@ class SealedTimer {
 StageResult<TimingReport> time_stage(const GradeContext& context, const Seed& seed, sealed::Session& session) {
   const auto begin = Clock::now();
   StageResult<TimingReport> result;
+  result.report.empty_call_us = session.floors().empty_kernel_us;
+  result.report.nothing_us = session.floors().nothing_us;
   const auto& shapes = context.deck.shapes_of(context.problem);
   for (std::size_t i = 0; i < shapes.size() && !result.finding; ++i) {
     if (context.options.shape && *context.options.shape != i) continue;

@@ -111,7 +111,9 @@ struct ShapeTiming {
 
 struct TimingReport {
   std::vector<ShapeTiming> shapes;
-  double empty_call_us = 0;
+  double empty_call_us =
+      0;                  // host lane: from SIGCONT to "done"; sealed lane: an empty kernel, as the samples are taken
+  double nothing_us = 0;  // sealed lane: two events with nothing between them
   double seconds = 0;
 };
 

@@ -2,6 +2,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <vector>
+
+#include "base/statistics.hpp"
 
 namespace kbh::cuda {
 namespace {
@@ -32,6 +35,7 @@ ColdTimer::ColdTimer(const DeviceInfo& device, std::int64_t sweep_bytes)
       clock_(kernel(code_, "kbh_clock")),
       write_sweep_(kernel(code_, "kbh_write_sweep")),
       read_sweep_(kernel(code_, "kbh_read_sweep")),
+      empty_(kernel(code_, "kbh_empty")),
       multiprocessors_(device.multiprocessors),
       sweep_bytes_(sweep_bytes),
       swept_(allocate(static_cast<std::size_t>(sweep_bytes))),
@@ -58,6 +62,23 @@ void ColdTimer::sweep(Flush flush) {
 void ColdTimer::probe(int which) {
   CUdeviceptr to = flags_.on_device() + offsetof(Flags, clocks) + static_cast<std::size_t>(which) * 16;
   launch(clock_, {static_cast<unsigned>(multiprocessors_), 1}, stream_.get(), {&to});
+}
+
+Floors ColdTimer::floors() {
+  constexpr int kSamples = 31;
+  constexpr double kLimitSeconds = 10;
+  std::vector<double> nothing;
+  std::vector<double> empty;
+  for (int i = 0; i < kSamples; ++i) {
+    nothing.push_back(time([](CUstream) {}, Flush::clean, kLimitSeconds).event_us);
+    empty.push_back(time(
+                        [this](CUstream stream) {
+                          launch(empty_, {1, 1}, stream, {});
+                        },
+                        Flush::clean, kLimitSeconds)
+                        .event_us);
+  }
+  return {median(nothing), median(empty)};
 }
 
 bool ColdTimer::wait(CUstream stream, double limit_seconds, CUresult* status) {

@@ -24,6 +24,13 @@ struct TimedCall {
   double clock_mhz = 0;            // of a multiprocessor, mean since before the flush
 };
 
+/// What a time cannot be below in this process: medians of cold samples. From process to process they differ by 0.2 us
+/// (H200), and with them every time that is measured.
+struct Floors {
+  double nothing_us = 0;       // two events with nothing between them
+  double empty_kernel_us = 0;  // one block of one thread that does nothing
+};
+
 class ColdTimer {
  public:
   /// For the current context. `sweep_bytes`: what is written and read, at least 4 times the cache.
@@ -31,6 +38,8 @@ class ColdTimer {
 
   /// `queue` puts the call on the stream: kernels and memsets, nothing that waits.
   TimedCall time(const std::function<void(CUstream)>& queue, Flush flush, double limit_seconds);
+
+  Floors floors();
 
   /// Waits for the stream, at most so long; true when it is done.
   static bool wait(CUstream stream, double limit_seconds, CUresult* status);
@@ -47,6 +56,7 @@ class ColdTimer {
   CUfunction clock_;
   CUfunction write_sweep_;
   CUfunction read_sweep_;
+  CUfunction empty_;
   int multiprocessors_;
   std::int64_t sweep_bytes_;
   DeviceMemory swept_;

@@ -65,6 +65,7 @@ struct Session::Impl {
   cuda::Stream stream;
   Staging staging;
   WorkerProcess process;
+  cuda::Floors floors;
 
   // the open shape
   std::vector<std::unique_ptr<Buffer>> buffers;  // states, then slots: the worker knows them by number
@@ -251,12 +252,13 @@ std::optional<Failure> Session::load() {
   Json globals = Json::object();
   for (const auto& [name, bytes] : s.spec.writable_globals) globals[name] = bytes;
   std::optional<Failure> failure;
-  s.ask({{"op", "load"},
-         {"cubin", (sandbox::seen_at(home, s.spec.level) / "submission.cubin").string()},
-         {"device", s.spec.device},
-         {"sweep_bytes", s.spec.sweep_bytes},
-         {"globals", globals}},
-        kAnswerSeconds, "loading the device code", &failure);
+  const auto answer = s.ask({{"op", "load"},
+                             {"cubin", (sandbox::seen_at(home, s.spec.level) / "submission.cubin").string()},
+                             {"device", s.spec.device},
+                             {"sweep_bytes", s.spec.sweep_bytes},
+                             {"globals", globals}},
+                            kAnswerSeconds, "loading the device code", &failure);
+  if (!failure) s.floors = {answer->at("nothing_us"), answer->at("empty_kernel_us")};
   return failure;
 }
 
@@ -387,6 +389,8 @@ std::optional<Failure> Session::sample(int slot, cuda::Flush flush, Timed* timed
 std::optional<Failure> Session::batch(std::span<const int> slots, Timed* timed) {
   return impl_->timed({{"op", "batch"}, {"slots", slots}, {"flush", "clean"}}, slots, timed);
 }
+
+cuda::Floors Session::floors() const { return impl_->floors; }
 
 std::optional<Failure> Session::restless(int) { return std::nullopt; }
 

@@ -56,6 +56,9 @@ class Session : public kbh::Session {
   [[nodiscard]] std::string log() const override;
   [[nodiscard]] bool log_truncated() const override;
 
+  /// Of the worker's timer; known once loaded.
+  [[nodiscard]] cuda::Floors floors() const;
+
   /// One cold call.
   std::optional<Failure> sample(int slot, cuda::Flush flush, Timed* timed);
 
