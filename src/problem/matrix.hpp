@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 namespace kbh {
@@ -11,5 +12,18 @@ namespace kbh {
 /// the magnitudes, exact where every partial sum is a double.
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, std::span<const double> a, std::span<const double> b,
               std::span<double> c);
+
+/// The same by other means, which keep these bounds: a GPU that is there anyway.
+using Multiply = std::function<void(std::int64_t m, std::int64_t n, std::int64_t k, std::span<const double> a,
+                                    std::span<const double> b, std::span<double> c)>;
+
+/// While it lives, products that are worth the way go to `elsewhere`. One at a time, made before threads multiply.
+class MultiplyElsewhere {
+ public:
+  explicit MultiplyElsewhere(Multiply elsewhere);
+  MultiplyElsewhere(const MultiplyElsewhere&) = delete;
+  MultiplyElsewhere& operator=(const MultiplyElsewhere&) = delete;
+  ~MultiplyElsewhere();
+};
 
 }  // namespace kbh

@@ -34,5 +34,25 @@ TEST(Multiply, IsExactForIntegersOfEverySize) {
   }
 }
 
+TEST(MultiplyElsewhere, TakesLargeProductsWhileItLives) {
+  const std::vector<double> a(1000 * 1000, 1);
+  std::vector<double> c(1000 * 1000);
+  int taken = 0;
+  {
+    const MultiplyElsewhere elsewhere([&](auto, auto, auto, auto, auto, std::span<double> out) {
+      ++taken;
+      out[0] = -1;
+    });
+    multiply(1000, 1000, 1000, a, a, c);
+    EXPECT_EQ(c[0], -1);
+    multiply(10, 1000, 1000, std::span(a).first(10'000), a, std::span(c).first(10'000));
+    EXPECT_EQ(c[0], 1000) << "small products stay here";
+  }
+  EXPECT_EQ(taken, 1);
+  multiply(1000, 1000, 1000, a, a, c);
+  EXPECT_EQ(c[0], 1000);
+  EXPECT_EQ(taken, 1);
+}
+
 }  // namespace
 }  // namespace kbh

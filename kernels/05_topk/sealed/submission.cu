@@ -234,15 +234,18 @@ __global__ void __launch_bounds__(topk::kExactThreads)
 
 // -- The plan ------------------------------------------------------------------------------------------------------
 
-constexpr int64_t kMultiprocessors = 132;
+// Blocks of 1024 threads take a multiprocessor each, and a cluster needs all of its own at once in one graphics processing
+// cluster, of which some have an odd number left. Half of the chip always has room: 32 clusters of 4 took 7.7 us (a second
+// wave), 32 of 2 took 6.2 (32 x 16384), 64 of 2 took 5.5, 64 single blocks 5.3 (64 x 8192).
+constexpr int64_t kMostBlocks = 64;
 constexpr int64_t kFewestFloats = 2048;  // of a block; below that more blocks cost more than they bring
 
 int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Blocks per row: as many as there are multiprocessors for.
+/// Blocks per row: as many as there is room for.
 int cluster_for(int64_t batch, int64_t n) {
   int cluster = 1;
-  while (cluster < 16 && batch * cluster * 2 <= kMultiprocessors && n >= kFewestFloats * 2 * cluster) cluster *= 2;
+  while (cluster < 16 && batch * cluster * 2 <= kMostBlocks && n >= kFewestFloats * 2 * cluster) cluster *= 2;
   return cluster;
 }
 

@@ -26,7 +26,8 @@ CUfunction kernel(const Module& module, const char* name) {
 void launch(CUfunction function, const Grid& grid, CUstream stream, std::initializer_list<void*> arguments) {
   CUlaunchConfig config{};
   config.gridDimX = grid.blocks;
-  config.gridDimY = config.gridDimZ = 1;
+  config.gridDimY = grid.rows;
+  config.gridDimZ = 1;
   config.blockDimX = grid.threads;
   config.blockDimY = config.blockDimZ = 1;
   config.sharedMemBytes = grid.shared;

@@ -19,6 +19,7 @@ struct Grid {
   unsigned blocks = 1;
   unsigned threads = 1;
   unsigned shared = 0;  // dynamic, bytes
+  unsigned rows = 1;    // of blocks
 };
 
 /// Queues one of our own kernels. `arguments` point to its parameters.
