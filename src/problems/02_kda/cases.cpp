@@ -303,8 +303,11 @@ std::vector<Case> structure_cases() {
              single("correlated_50", "keys of a chunk have cosine 0.5, beta near 1: needs 10 bits in the inverse",
                     bounds(0.015, 0.12), [](const Data& d) { correlated(d, 0.5f); },
                     {"neumann_64", "inverse_3", "inverse_7"})),
+      // Where the memory grows and q S cancels, what bf16 operands round off stands beside a small o: 2 of 4.2e6
+      // elements at T = 2048 were 0.15 of the scale off, 0.06 at most at T = 1024 and 4096
+      // (kernels/02_kda/sealed-baseline, H200).
       single("growth", "nearly half of the gates grow, the mean square stays: clamps, short histories",
-             bounds(0.012, 0.08), growth, {"history_2", "history_4", "no_decay", "fades_after_read"}),
+             bounds(0.012, 0.30), growth, {"history_2", "history_4", "no_decay", "fades_after_read"}),
       // A bf16 state's errors do not fade relative to it: F = 0.0064 to 0.0099 per chunk.
       where(several_chunks,
             single("fade", "the first chunk's memory fades to e^-24 or less and every chunk is held to its own scale",
