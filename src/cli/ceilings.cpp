@@ -11,6 +11,7 @@
 #include "report/table.hpp"
 #ifdef KBH_WITH_CUDA
 #include "device/cuda/ceilings.hpp"
+#include "device/cuda/lease.hpp"
 #endif
 
 namespace kbh::cli {
@@ -92,6 +93,7 @@ void print(const cuda::Ceilings& c) {
 
 int gpu_ceilings(const CeilingsArguments& arguments, int index) {
   const cuda::DeviceInfo device = cuda::device_info(index);
+  const cuda::Lease lease(device.uuid);
   Terminal terminal(false);
   const Progress progress = terminal.progress();
   const cuda::Ceilings c =

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/files.hpp"
+#include "deck/deck.hpp"
 #include "device/cuda/device.hpp"
 #include "device/cuda/library.hpp"
 #include "device/cuda/nvml.hpp"
@@ -16,11 +17,19 @@
 namespace kbh::cli {
 namespace {
 
+std::string deck_for(const std::string& gpu) {
+  for (const std::string& name : deck_names()) {
+    const Deck deck = find_deck(name);
+    if (std::find(deck.gpus.begin(), deck.gpus.end(), gpu) != deck.gpus.end()) return "deck " + name;
+  }
+  return "no deck";
+}
+
 Finding device_finding(const cuda::DeviceInfo& device) {
   const std::string what =
-      fmt::format("{}: {} ({}), sm_{}{}, {} multiprocessors, L2 {} MiB, memory {:.1f} GiB", device.index, device.name,
-                  device.uuid, device.major, device.minor, device.multiprocessors, device.l2_bytes >> 20,
-                  static_cast<double>(device.memory_bytes) / (1 << 30));
+      fmt::format("{}: {} ({}), sm_{}{}, {} multiprocessors, L2 {} MiB, memory {:.1f} GiB; {}", device.index,
+                  device.name, device.uuid, device.major, device.minor, device.multiprocessors, device.l2_bytes >> 20,
+                  static_cast<double>(device.memory_bytes) / (1 << 30), deck_for(device.name));
   auto others = cuda::gpu_state(device.uuid).compute_processes;
   if (!others) return {"gpu", Status::note, what + "; whether others compute on it cannot be read", ""};
   std::erase(*others, ::getpid());
