@@ -15,7 +15,9 @@ namespace kbh::cuda {
 Lease::Lease(const std::string& uuid) {
   // One place for all users of the machine: a cache folder of each would hold nobody off.
   const std::string path = fmt::format("/tmp/kbh-lease-{}", uuid);
-  fd_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  // Opened first and made only then: in a folder for all, the kernel lets nobody "make" what another user made.
+  fd_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd_) fd_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
   if (!fd_) fail_errno("cannot open " + path);
   ::fchmod(fd_.get(), 0666);  // the owner's umask may have closed it to others
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
