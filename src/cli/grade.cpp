@@ -52,7 +52,10 @@ std::string deck_of_gpu(int device) {
 void require_runner(const Deck& deck, [[maybe_unused]] int device) {
   if (deck.device == "cpu" && deck.status.empty()) return;
   std::string why = deck.status.empty() ? "this build has no runner for device " + deck.device : deck.status;
-#ifdef KBH_WITH_CUDA
+#ifndef KBH_WITH_CUDA
+  if (deck.device == "cuda" && deck.status.empty())
+    why = "this kbh was built without CUDA; install the toolkit (12.8 or later) and build again, or say --dry-run";
+#else
   if (deck.device == "cuda" && deck.status.empty()) {
     if (cuda::driver_state().usable) {
       const std::string gpu = cuda::device_info(device).name;
