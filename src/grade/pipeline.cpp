@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <climits>
 #include <ctime>
 
 #include "base/error.hpp"
@@ -285,7 +286,7 @@ namespace {
 /// Every call of a check allocates what the oracle expects, up to gigabytes, and frees it again: kept, it need not be
 /// mapped and zeroed by the kernel page by page each time (1 GiB: 0.4 s).
 void keep_freed_memory() {
-  static const bool done = ::mallopt(M_MMAP_MAX, 0) == 1 && ::mallopt(M_TRIM_THRESHOLD, -1) == 1;
+  static const bool done = ::mallopt(M_MMAP_MAX, 0) == 1 && ::mallopt(M_TRIM_THRESHOLD, INT_MAX) == 1;
   static_cast<void>(done);
 }
 

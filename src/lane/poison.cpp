@@ -1,11 +1,7 @@
 #include "lane/poison.hpp"
 
-#include "base/parallel.hpp"
-
 namespace kbh {
 namespace {
-
-constexpr std::size_t kGrain = std::size_t{1} << 16;
 
 std::uint64_t noise(std::uint64_t salt, std::uint64_t i) {
   std::uint64_t z = salt + (i + 1) * 0x9E3779B97F4A7C15ULL;
@@ -16,9 +12,8 @@ std::uint64_t noise(std::uint64_t salt, std::uint64_t i) {
 template <typename Word, typename Make>
 void fill(const TensorView& tensor, std::uint64_t salt, Make make) {
   auto* words = reinterpret_cast<Word*>(tensor.data);
-  parallel_for(static_cast<std::size_t>(tensor.spec->elements()), kGrain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) words[i] = static_cast<Word>(make(noise(salt, i)));
-  });
+  const auto count = static_cast<std::uint64_t>(tensor.spec->elements());
+  for (std::uint64_t i = 0; i < count; ++i) words[i] = static_cast<Word>(make(noise(salt, i)));
 }
 
 }  // namespace

@@ -13,10 +13,10 @@ namespace kbh {
 
 /// What compare_output needs to know of one output.
 struct OutputRule {
-  /// What `Bounds::a` multiplies: one scale per element, or one per row of any length. Empty: nowhere used (a = 0).
+  /// Scale of element i: what `Bounds::a` multiplies. Empty: nowhere used (a = 0).
   std::span<const double> scale;
   /// Elements are grouped (rows, chunks) for Bounds::group: element i belongs to group i / group_size, or to
-  /// group_of[i / group_size] where rows are joined. 0: no groups.
+  /// group_of[i] where that is given. 0: no groups.
   std::int64_t group_size = 0;
   std::span<const std::int32_t> group_of;
   /// The rule in words, with its derivation: what a submitter reads below a wrong element.
@@ -32,7 +32,7 @@ Comparison compare_output(const ConstTensorView& output, std::span<const double>
 /// Several outputs' comparisons as one: fails when one fails, the worst, the sums, the first mismatch.
 Comparison combined(std::span<const Comparison> comparisons);
 
-/// One scale per row: max(rms of the row of `width` elements, rms of its block of `block` elements / 16). The
+/// One scale per element: max(rms of the element's row of `width`, rms of its block of `block` elements / 16). The
 /// floor keeps rows of pure cancellation from having no tolerance at all. For attention, KDA, MoE, lightning (numerics:
 /// rms scale).
 std::vector<double> rms_scales(std::span<const double> expected, std::int64_t width, std::int64_t block);

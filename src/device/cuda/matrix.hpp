@@ -5,7 +5,6 @@
 #include <span>
 
 #include "device/cuda/device_code.hpp"
-#include "device/cuda/ferry.hpp"
 
 namespace kbh::cuda {
 
@@ -27,7 +26,6 @@ class Multiplier {
   Stream stream_;
   Module code_;
   CUfunction multiply_;
-  Ferry ferry_;
   Buffer a_;  // kept: the next product is often as large
   Buffer b_;
   Buffer c_;

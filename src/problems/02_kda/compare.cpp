@@ -37,7 +37,7 @@ std::string words_of(Scale scale) {
   return {};
 }
 
-/// Scales and groups of all rows: one token of one chain.
+/// Scales and groups of all elements.
 struct Map {
   std::vector<double> scale;
   std::vector<std::int32_t> group;
@@ -63,9 +63,9 @@ void map_chain(const Sizes& size, Scale kind, std::span<const double> expected, 
     double scale = peak;
     if (kind == Scale::row) scale = rms[index(t)];
     if (kind == Scale::row_or_chain) scale = std::max(rms[index(t)], floor);
-    const std::size_t row = index(size.row(chain, t));
-    map.scale[row] = scale;
-    map.group[row] = static_cast<std::int32_t>(chain * size.chunks() + t / kChunk);
+    const auto at = static_cast<std::ptrdiff_t>(index(size.row(chain, t)) * width);
+    std::fill_n(map.scale.begin() + at, width, scale);
+    std::fill_n(map.group.begin() + at, width, static_cast<std::int32_t>(chain * size.chunks() + t / kChunk));
   }
 }
 
@@ -76,14 +76,13 @@ Comparison compare(const Shape& shape, const Case& c, std::span<const ConstTenso
   const Sizes size(shape);
   const Scale kind = scale_of(c.name);
   const std::span<const double> wanted = expected.outputs[0];
-  Map map{std::vector<double>(index(size.rows())), std::vector<std::int32_t>(index(size.rows()))};
+  Map map{std::vector<double>(wanted.size()), std::vector<std::int32_t>(wanted.size())};
   parallel_for(index(size.chains()), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t chain = begin; chain < end; ++chain)
       map_chain(size, kind, wanted, static_cast<std::int64_t>(chain), map);
   });
-  return compare_output(
-      outputs[0], wanted, c.bounds,
-      {.scale = map.scale, .group_size = size.value_width, .group_of = map.group, .words = words_of(kind)});
+  return compare_output(outputs[0], wanted, c.bounds,
+                        {.scale = map.scale, .group_size = 0, .group_of = map.group, .words = words_of(kind)});
 }
 
 }  // namespace kbh::kda

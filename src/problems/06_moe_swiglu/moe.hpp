@@ -26,8 +26,7 @@ struct Sizes {
 
 inline std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// outputs[0]: (rows, I) in fp64; scales[0] (rows): what Bounds::a multiplies, max(rms of the row, rms of the
-/// tensor / 16).
+/// outputs[0]: (rows, I) in fp64; scales[0]: what Bounds::a multiplies, max(rms of the row, rms of the tensor / 16).
 Expected oracle(const Shape& shape, std::span<const ConstTensorView> tensors);
 
 /// Draws a few secret rows of hidden anew and computes them alone.

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/parallel.hpp"
-
 namespace kbh::lightning {
 namespace {
 
@@ -177,10 +175,7 @@ void sparse_memory(const Data& data) {
 
 void next_token(const Data& data, int step, const Expected& former) {
   const std::vector<double>& next = former.outputs[kSNext];
-  constexpr std::size_t kGrain = std::size_t{1} << 16;
-  parallel_for(next.size(), kGrain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) data.s[i] = static_cast<float>(next[i]);
-  });
+  std::transform(next.begin(), next.end(), data.s.begin(), [](double value) { return static_cast<float>(value); });
   fill_each(data.q, data.stream(fmt::format("q/{}", step)), NormalBf16{1});
   fill_each(data.k, data.stream(fmt::format("k/{}", step)), NormalBf16{1});
   fill_each(data.v, data.stream(fmt::format("v/{}", step)), NormalBf16{1});
