@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
-constexpr int kArgmaxThreads = 1024;
+constexpr int kArgmaxThreads = 512;
 
 /// k = 1: a block for each row. The first warp that holds the maximum writes it.
 template <int kVectors, bool kWhole>
@@ -234,9 +234,9 @@ __global__ void __launch_bounds__(topk::kExactThreads)
 
 // -- The plan ------------------------------------------------------------------------------------------------------
 
-// Blocks of 1024 threads take a multiprocessor each, and a cluster needs all of its own at once in one graphics
-// processing cluster, of which some have an odd number left. Half of the chip always has room: 32 clusters of 4
-// took 7.7 us (a second wave), 32 of 2 took 6.2 (32 x 16384), 64 of 2 took 5.5, 64 single blocks 5.3 (64 x 8192).
+// Blocks of 1024 threads take a multiprocessor each, and a cluster needs all of its own at once in one graphics processing
+// cluster, of which some have an odd number left. Half of the chip always has room: 32 clusters of 4 took 7.7 us (a second
+// wave), 32 of 2 took 6.2 (32 x 16384), 64 of 2 took 5.5, 64 single blocks 5.3 (64 x 8192).
 constexpr int64_t kMostBlocks = 64;
 constexpr int64_t kFewestFloats = 2048;  // of a block; below that more blocks cost more than they bring
 
@@ -292,7 +292,7 @@ KBH_SEALED_PLAN(shape, plan) {
   const auto indices = plan.output<int64_t>(1);
   const int64_t per_thread = ceiling(vectors_of(n), kArgmaxThreads);
   if (k == 1 && per_thread <= 4) {
-    const auto kernel = fills<kArgmaxThreads, 1>(n, 1) ? largest_of_rows<1, true>
+    const auto kernel = fills<kArgmaxThreads, 2>(n, 1) ? largest_of_rows<2, true>
                         : per_thread <= 2              ? largest_of_rows<2, false>
                                                        : largest_of_rows<4, false>;
     plan.run(kernel, {.grid = batch, .block = kArgmaxThreads}, x, values, indices, n);
